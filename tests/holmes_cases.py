@@ -226,8 +226,8 @@ _SLOW_GATEWAY = DiagnosisDraft(
         ),
     ),
     limitations=(
-        "The search for errors saw only the end of the log of a single pod; it does not show"
-        " that no error happened.",
+        "The search for errors saw only the end of the log of a single pod.",
+        "It does not show that no error happened.",
     ),
 )
 
