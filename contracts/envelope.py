@@ -35,7 +35,7 @@ MESSAGES: tuple[type[Incoming | Outgoing], ...] = (
     DraftRejected,
 )
 
-_TYPE = re.compile(r"^release_stage\.(?P<name>[A-Za-z]+)\.v(?P<version>[0-9]+)$")
+_TYPE = re.compile(r"^release_stage\.(?P<name>[A-Za-z]+)\.v(?P<version>[0-9]{1,6})$")
 
 
 class Envelope(OpenContract):
@@ -55,7 +55,7 @@ class Envelope(OpenContract):
 
 def type_parts(type_: str) -> tuple[str, int] | None:
     """Split ``release_stage.DraftReady.v1`` into name and version; None for a foreign type."""
-    match = _TYPE.match(type_)
+    match = _TYPE.fullmatch(type_)
     return (match["name"], int(match["version"])) if match else None
 
 
