@@ -274,8 +274,8 @@ HOLMES_CASES: tuple[HolmesCase, ...] = (
             _TOKEN_EXPIRY,
             _normal(
                 "count",
-                "The log of that pod counts 199 token validation requests and 187 times"
-                " Token expired.",
+                "The log of that pod counts 199 token validation requests and 187 lines"
+                " with Token expired.",
                 "call_015",
                 "call_013",
             ),
