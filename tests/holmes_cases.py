@@ -25,6 +25,7 @@ from contracts.draft import (
 from contracts.fallback import FallbackType
 from contracts.messages import ReleaseSucceeded
 from worker.client.transcripts import Transcript, read_openai_messages
+from worker.guards.violations import ViolationCode
 
 HOLMES = Path(__file__).resolve().parents[2] / "shared" / "data" / "holmes"
 HOLMES_FILES = (
@@ -66,14 +67,17 @@ def read_holmes(file: str, run_id: str, session_id: str = "holmes") -> Transcrip
 class HolmesCase:
     """A draft about a recording and how its run must end.
 
-    ``ending`` is ``ReleaseSucceeded`` or the type of the fallback. ``other_file`` is
-    a recording whose records belong to another run that exists at the same time.
+    ``ending`` is ``ReleaseSucceeded`` or the type of the fallback, ``violation`` what
+    the evidence guard must find on the way to ``EVIDENCE_VALIDATION_FAILED``.
+    ``other_file`` is a recording whose records belong to another run that exists at
+    the same time.
     """
 
     name: str
     file: str
     draft: DiagnosisDraft
     ending: str
+    violation: ViolationCode | None = None
     other_file: str | None = None
 
     def transcript(self, run_id: str) -> Transcript:
@@ -135,13 +139,13 @@ _TOKEN_EXPIRY = DiagnosisDraft(
         ),
         _normal(
             "count",
-            "The log of that pod counts 199 token validation requests and 156 times Token expired.",
+            "The log of that pod counts 199 token validation requests and 156 with Token expired.",
             "call_015",
             "call_013",
         ),
         _normal(
             "deployed",
-            "The pod was created at 2025-10-08T14:45:00Z. The image of the deployment is"
+            "The pod was created at 14:45:00. The image of the deployment is"
             " auth-service:v2.3.1-abc123f.",
             "call_012",
             "call_016",
@@ -247,6 +251,7 @@ HOLMES_CASES: tuple[HolmesCase, ...] = (
             _TOKEN_EXPIRY, _normal("now", "The deployment sets JWT_TOKEN_EXPIRY to 60.", "call_099")
         ),
         ending=BAD_EVIDENCE,
+        violation=ViolationCode.RECORD_MISSING,
     ),
     replace(
         _005,
@@ -256,6 +261,7 @@ HOLMES_CASES: tuple[HolmesCase, ...] = (
             _normal("count", "All checks of the token expiry were completed.", "call_017"),
         ),
         ending=BAD_EVIDENCE,
+        violation=ViolationCode.RECORD_MISSING,
     ),
     replace(
         _005,
@@ -265,6 +271,7 @@ HOLMES_CASES: tuple[HolmesCase, ...] = (
             _normal("deployed", "A volume claim waits for its volume.", OTHER_CALL_ID),
         ),
         ending=BAD_EVIDENCE,
+        violation=ViolationCode.RECORD_MISSING,
         other_file=_OTHER_FILE,
     ),
     replace(
@@ -301,6 +308,7 @@ HOLMES_CASES: tuple[HolmesCase, ...] = (
             _normal("no-errors", "The log of the api-gateway shows timeouts.", "call_007"),
         ),
         ending=BAD_EVIDENCE,
+        violation=ViolationCode.KIND_STATUS_MISMATCH,
     ),
     replace(
         _007,
@@ -310,6 +318,7 @@ HOLMES_CASES: tuple[HolmesCase, ...] = (
             _nothing_found("database", "The log holds no database query.", "call_010"),
         ),
         ending=BAD_EVIDENCE,
+        violation=ViolationCode.KIND_STATUS_MISMATCH,
     ),
     replace(
         _007,
@@ -318,6 +327,7 @@ HOLMES_CASES: tuple[HolmesCase, ...] = (
             _SLOW_GATEWAY, _normal("external", "The external API calls answered.", "call_112")
         ),
         ending=BAD_EVIDENCE,
+        violation=ViolationCode.RECORD_MISSING,
     ),
     replace(
         _007,
@@ -327,6 +337,7 @@ HOLMES_CASES: tuple[HolmesCase, ...] = (
             _normal("changes", "A volume claim waits for its volume.", OTHER_CALL_ID),
         ),
         ending=BAD_EVIDENCE,
+        violation=ViolationCode.RECORD_MISSING,
         other_file=_OTHER_FILE,
     ),
     replace(
