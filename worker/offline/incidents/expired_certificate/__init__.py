@@ -1,0 +1,1 @@
+"""expired_certificate: see README.md."""

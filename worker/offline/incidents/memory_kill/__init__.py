@@ -1,0 +1,1 @@
+"""memory_kill: see README.md."""

@@ -1,0 +1,1 @@
+"""mysql_lock_wait: see README.md."""

@@ -1,0 +1,1 @@
+"""poison_message: see README.md."""

@@ -1,0 +1,1 @@
+"""postgres_deadlock: see README.md."""

@@ -1,0 +1,1 @@
+"""upstream_down: see README.md."""
