@@ -1,16 +1,25 @@
-"""What one attempt at a model call can come to, and which of it may be tried again."""
+"""What one attempt at a step can come to, and which of it may be tried again."""
 
 from enum import StrEnum
 
 
 class AttemptOutcome(StrEnum):
-    """The outcome of one attempt at a guard's model call.
+    """The recorded outcome of one attempt at one step.
 
-    The first group is an answer; the second may be tried again within the policy;
-    the third makes the guard unavailable at once; the fourth ends the run.
+    First come the results of the evidence check, the repair and the review. The
+    technical failures after them may be tried again within the policy; the next
+    two make a guard unavailable at once; the last three end the run.
     """
 
-    ANSWERED = "ANSWERED"
+    PASSED = "PASSED"
+    VIOLATED = "VIOLATED"
+    UNCONCLUDED = "UNCONCLUDED"
+
+    REPAIRED = "REPAIRED"
+    ALTERED = "ALTERED"
+
+    SUPPORTED = "SUPPORTED"
+    UNSUPPORTED = "UNSUPPORTED"
 
     TIMEOUT = "TIMEOUT"
     TRANSPORT = "TRANSPORT"

@@ -1,0 +1,56 @@
+"""Names of the keys in Redis, in one place for worker and client."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Keys:
+    """Agents write inbox and invocation keys; workers write runs, index and outbox."""
+
+    prefix: str = "release:"
+
+    def run(self, run_id: str) -> str:
+        """Hash: ``rev``, ``state`` (JSON of the Run) and one field per blob."""
+        return f"{self.prefix}run:{run_id}"
+
+    @property
+    def open_runs(self) -> str:
+        """Sorted set: run id by next due time."""
+        return f"{self.prefix}open"
+
+    @property
+    def outbox(self) -> str:
+        """Stream: one entry per message that is released and not yet known to be sent."""
+        return f"{self.prefix}outbox"
+
+    @property
+    def outbox_failures(self) -> str:
+        """Hash: failed tries by entry id."""
+        return f"{self.prefix}outbox:failures"
+
+    @property
+    def inbox(self) -> str:
+        """Sorted set: inbox entry keys by the time they were written."""
+        return f"{self.prefix}inbox"
+
+    def inbox_entry(self, name: str) -> str:
+        """String: a message as its client published it. ``name`` is run id, type and round."""
+        return f"{self.prefix}inbox:{name}"
+
+    def invocations(self, run_id: str) -> str:
+        """Hash: InvocationRecord JSON by tool call id."""
+        return f"{self.prefix}invocations:{run_id}"
+
+    def raw_responses(self, run_id: str) -> str:
+        """Hash: raw tool responses by tool call id. No guard reads it."""
+        return f"{self.prefix}raw:{run_id}"
+
+    @property
+    def closed_calls(self) -> str:
+        """Channel: ids of runs whose model calls must close now."""
+        return f"{self.prefix}close"
+
+    @property
+    def relay_lease(self) -> str:
+        """String: the name of the active relay, with an expiry."""
+        return f"{self.prefix}relay"

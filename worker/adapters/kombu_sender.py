@@ -1,0 +1,71 @@
+"""The way out to the broker, on kombu: results, reply queues, dead letters."""
+
+from typing import Any
+
+from kombu import Connection, Queue
+from kombu.pools import ProducerPool
+
+from contracts.envelope import MEDIA_TYPE
+from worker.adapters.queues import DEAD, EVENTS, RESULTS
+from worker.ports import OutgoingMessage, SendFailed
+
+_POOL_SIZE = 10
+_RETRY = {"max_retries": 1, "interval_start": 0.1, "interval_step": 0.2}
+
+
+class KombuSender:
+    """Implements ``Sender``. Connections open when first needed, in the process that needs them."""
+
+    def __init__(self, url: str, transport_options: dict[str, Any]) -> None:
+        self._connection = Connection(url, transport_options=transport_options)
+        self._producers: Any = ProducerPool(
+            connections=self._connection.Pool(_POOL_SIZE), limit=_POOL_SIZE
+        )
+
+    def send(self, message: OutgoingMessage) -> None:
+        headers = {"type": message.type, "run_id": message.run_id}
+        if message.reply_to:
+            self._publish(message.body, message.reply_to, headers, message.message_id)
+            return
+        self._publish(
+            message.body,
+            message.type,
+            headers,
+            message.message_id,
+            exchange=EVENTS,
+            declare=[RESULTS],
+        )
+
+    def park(self, raw: bytes, reason: str, origin: str) -> None:
+        headers = {"reason": reason, "origin": origin}
+        self._publish(raw, DEAD.name, headers, None, declare=[DEAD])
+
+    def _publish(
+        self,
+        body: bytes,
+        routing_key: str,
+        headers: dict[str, str],
+        message_id: str | None,
+        **options: Any,
+    ) -> None:
+        declare: list[Queue] = options.pop("declare", [])
+        try:
+            with self._producers.acquire(block=True, timeout=5) as producer:
+                producer.publish(
+                    body,
+                    routing_key=routing_key,
+                    headers=headers,
+                    message_id=message_id,
+                    content_type=MEDIA_TYPE,
+                    content_encoding="binary",
+                    delivery_mode=2,
+                    mandatory=True,
+                    retry=True,
+                    retry_policy=_RETRY,
+                    declare=declare,
+                    **options,
+                )
+        except self._connection.channel_errors as error:
+            raise SendFailed(type(error).__name__, final=True) from None
+        except (*self._connection.connection_errors, OSError) as error:
+            raise SendFailed(type(error).__name__) from None

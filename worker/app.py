@@ -1,0 +1,109 @@
+"""The composition root: settings, adapters, stage, Celery app.
+
+Importing this module connects to nothing and reads no setting; both happen when
+the app is first configured, and clients are made in the process that uses them.
+"""
+
+import os
+from functools import cache
+from typing import Any
+
+import redis
+from celery import Celery
+
+from worker import consumer, tasks
+from worker.adapters.cancellations import redis_cancellations
+from worker.adapters.keys import Keys
+from worker.adapters.kombu_sender import KombuSender
+from worker.adapters.openai_model import OpenAIModel
+from worker.adapters.queues import TASKS
+from worker.adapters.redis_records import (
+    RedisInbox,
+    RedisInvocations,
+    RedisOutbox,
+    RedisRecords,
+)
+from worker.guards.tools import BUILT_IN
+from worker.settings import Settings, read_settings
+from worker.stage.engine import Stage
+
+
+@cache
+def settings() -> Settings:
+    """This process's settings, read once; raises WrongSettings."""
+    return read_settings()
+
+
+def broker_options(chosen: Settings) -> dict[str, Any]:
+    """Transport options that fit the policy; see the measurements in the design notes."""
+    return {
+        "visibility_timeout": chosen.visibility_timeout,
+        "unacked_restore_interval": 5,
+        "unacked_restore_throttle": 1,
+        "max_connections": chosen.redis_connections,
+    }
+
+
+def celery_settings() -> dict[str, Any]:
+    """Celery's configuration, as the promise of one ending per run needs it."""
+    chosen = settings()
+    return {
+        "broker_url": chosen.broker(),
+        "broker_transport_options": broker_options(chosen),
+        "broker_connection_retry_on_startup": True,
+        "task_default_queue": TASKS.name,
+        "task_queues": [TASKS],
+        "task_ignore_result": True,
+        "task_acks_late": True,
+        "task_acks_on_timeout": True,
+        # One errback, acknowledged: redelivery on Redis has no bound, claims and reconciler have.
+        "task_reject_on_worker_lost": False,
+        # A repeated step must hand on again.
+        "worker_deduplicate_successful_tasks": False,
+        "worker_prefetch_multiplier": 1,
+        "worker_send_task_events": True,
+        "accept_content": ["json"],
+        "task_serializer": "json",
+        "worker_hijack_root_logger": True,
+    }
+
+
+def build_stage(celery: Celery, chosen: Settings) -> Stage:
+    """Build the stage with real adapters. Nothing connects before it is used."""
+    client = redis.Redis.from_url(chosen.redis_url, max_connections=chosen.redis_connections)
+    keys = Keys(chosen.key_prefix)
+    return Stage(
+        records=RedisRecords(client, keys, chosen.retention),
+        outbox=RedisOutbox(client, keys),
+        inbox=RedisInbox(client, keys),
+        invocations=RedisInvocations(client, keys),
+        model=OpenAIModel(
+            base_url=chosen.openai_base_url,
+            api_key=chosen.openai_api_key.get_secret_value() or "none",
+            model=chosen.model,
+            response_format=chosen.response_format,
+            cancellations=lambda: redis_cancellations(chosen.redis_url, keys.closed_calls),
+        ),
+        sender=KombuSender(chosen.broker(), broker_options(chosen)),
+        dispatcher=tasks.CeleryDispatcher(celery, chosen.policy()),
+        tools=BUILT_IN,
+        policy=chosen.policy(),
+        limits=chosen.limits(),
+        locale=chosen.locale,
+    )
+
+
+@cache
+def _stage_of(pid: int) -> Stage:
+    """One stage per process, never shared over a fork."""
+    return build_stage(app, settings())
+
+
+def stage() -> Stage:
+    return _stage_of(os.getpid())
+
+
+app = Celery("release_stage", set_as_current=False)
+app.add_defaults(celery_settings)
+tasks.register(app, stage)
+consumer.install(app, stage)

@@ -1,0 +1,111 @@
+"""One attempt at a guard's model call: claim, ask, record. Shared by repair and review."""
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from worker.ports import ModelAnswer, ModelCall, ModelFailure, Stored, Usage
+from worker.run.events import Answer, Claimed, Finished, Used
+from worker.run.outcomes import AttemptOutcome
+from worker.run.state import Spend
+from worker.run.steps import StepRef
+from worker.stage.engine import Report, Stage, apply, report
+
+
+@dataclass(frozen=True)
+class Question:
+    """What a guard asks, and its bounds in bytes and tokens."""
+
+    system: str
+    user: bytes
+    answer_name: str
+    answer_schema: dict[str, object]
+    input_bytes: int
+    output_bytes: int
+    output_tokens: int
+
+    @property
+    def size(self) -> int:
+        return len(self.system.encode()) + len(self.user)
+
+
+Reading = tuple[AttemptOutcome, dict[str, bytes]]
+"""How a guard read an answer: the outcome, and what to keep beside the record."""
+
+
+def attempt_call(
+    stage: Stage,
+    run_id: str,
+    ref: StepRef,
+    stored: Stored,
+    question: Question,
+    read: Callable[[str], Reading],
+) -> Report:
+    """Make one attempt and record what it came to. The first recorded result stands."""
+    size = question.size
+    too_large = size > question.input_bytes
+    spend = Spend(
+        model_calls=1,
+        input_bytes=size,
+        output_bytes=question.output_bytes,
+        tokens=question.output_tokens,
+    )
+    claim = Claimed(
+        ref,
+        spend=Spend() if too_large else spend,
+        input_sha256=hashlib.sha256(question.system.encode() + question.user).hexdigest(),
+    )
+    claimed = apply(stage, run_id, claim, known=stored)
+    if claimed.answer is not Answer.GRANTED or claimed.run is None:
+        outcome = None if claimed.run is None else claimed.run.attempt(ref).outcome
+        return report(claimed, None if outcome is None else outcome.value)
+    if too_large:
+        event, blobs = Finished(ref, AttemptOutcome.INPUT_TOO_LARGE), dict[str, bytes]()
+    else:
+        timeout = claimed.run.attempt(ref).timeout
+        assert timeout is not None, "a granted call has its time fixed"
+        event, blobs = _ask(stage, _call(run_id, question, timeout), ref, read)
+    finished = apply(stage, run_id, event, write=blobs, known=claimed.stored)
+    return report(finished, event.outcome.value)
+
+
+def timed_out(stage: Stage, run_id: str, ref: StepRef) -> Report:
+    """Record that the soft limit ended an attempt that the boundary missed."""
+    event = Finished(ref, AttemptOutcome.TIMEOUT)
+    return report(apply(stage, run_id, event), event.outcome.value)
+
+
+def _call(run_id: str, question: Question, timeout: float) -> ModelCall:
+    return ModelCall(
+        run_id=run_id,
+        system=question.system,
+        user=question.user.decode(),
+        timeout=timeout,
+        max_output_bytes=question.output_bytes,
+        max_output_tokens=question.output_tokens,
+        answer_name=question.answer_name,
+        answer_schema=question.answer_schema,
+    )
+
+
+def _ask(
+    stage: Stage, call: ModelCall, ref: StepRef, read: Callable[[str], Reading]
+) -> tuple[Finished, dict[str, bytes]]:
+    try:
+        answer = stage.model.ask(call)
+    except ModelFailure as failure:
+        used = Used(tokens=_tokens(failure.usage))
+        event = Finished(ref, failure.outcome, used=used, retry_after=failure.retry_after or 0.0)
+        return event, {}
+    outcome, blobs = read(answer.text)
+    return Finished(ref, outcome, used=_used(answer)), blobs
+
+
+def _used(answer: ModelAnswer) -> Used:
+    return Used(output_bytes=len(answer.text.encode()), tokens=_tokens(answer.usage))
+
+
+def _tokens(usage: Usage) -> int | None:
+    if usage.input_tokens is None or usage.output_tokens is None:
+        return None
+    return usage.input_tokens + usage.output_tokens

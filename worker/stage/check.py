@@ -1,0 +1,132 @@
+"""The evidence check: code proves that what the draft cites is real and of this run."""
+
+from pydantic import TypeAdapter
+
+from contracts.draft import DiagnosisDraft
+from worker.guards.evidence import (
+    EvidenceReport,
+    VerifiedCall,
+    check_evidence,
+    cited_ids,
+    verified_calls,
+    verified_references,
+)
+from worker.guards.facts import observed_facts
+from worker.guards.fallback import choose_locale
+from worker.guards.review import question
+from worker.guards.snapshot import snapshot_bytes
+from worker.guards.violations import Violation
+from worker.run.events import Answer, Claimed, Finished
+from worker.run.outcomes import AttemptOutcome
+from worker.run.state import CheckFacts, Run
+from worker.run.steps import StepRef
+from worker.stage.admit import INPUT
+from worker.stage.engine import Report, Stage, apply, report
+from worker.stage.outgoing import (
+    FACTS,
+    SNAPSHOT,
+    SOURCES,
+    VERIFIED_DRAFT,
+    dump_facts,
+    dump_sources,
+)
+from worker.stage.submission import Submission, read_submission
+
+REPAIRED_DRAFT = "repaired_draft"
+"""The draft as the repair left it, before its second check."""
+QUESTION = "question"
+"""The user message of the semantic review: written once, so that both attempts send one text."""
+
+_VIOLATIONS = TypeAdapter(tuple[Violation, ...])
+
+
+def violations_blob(attempt: int) -> str:
+    """Name of the blob that holds the violations of one check."""
+    return f"violations.{attempt}"
+
+
+def read_violations(blob: bytes) -> tuple[Violation, ...]:
+    return _VIOLATIONS.validate_json(blob)
+
+
+def check(stage: Stage, run_id: str, ref: StepRef) -> Report:
+    """Check the draft (attempt 1), or the repaired draft (attempt 2), and record the result."""
+    claimed = apply(stage, run_id, Claimed(ref), read=(INPUT, REPAIRED_DRAFT))
+    run = claimed.run
+    if claimed.answer is not Answer.GRANTED or run is None:
+        return report(claimed, _outcome_code(run, ref))
+    submission = read_submission(claimed.stored.blobs[INPUT])
+    draft = submission.draft
+    if ref.attempt > 1:
+        draft = DiagnosisDraft.model_validate_json(claimed.stored.blobs[REPAIRED_DRAFT])
+    if draft is None or submission.stopped or draft.conclusion is None:
+        event, blobs = _without_conclusion(stage, run, ref, submission, draft)
+    else:
+        event, blobs = _with_conclusion(stage, run, ref, submission, draft)
+    return report(
+        apply(stage, run_id, event, write=blobs, known=claimed.stored), event.outcome.value
+    )
+
+
+def _with_conclusion(
+    stage: Stage, run: Run, ref: StepRef, submission: Submission, draft: DiagnosisDraft
+) -> tuple[Finished, dict[str, bytes]]:
+    ids = cited_ids(draft)
+    records = stage.invocations.fetch(run.run_id, ids)
+    found = check_evidence(run.run_id, draft, records, stage.tools)
+    facts = CheckFacts(
+        readable=True,
+        stopped=False,
+        concluded=True,
+        violations=len(found.violations),
+        named_calls=bool(ids),
+        verified=not found.violations,
+        missing_context=bool(draft.missing_context),
+    )
+    if found.violations or found.snapshot is None:
+        blobs = {violations_blob(ref.attempt): _VIOLATIONS.dump_json(found.violations)}
+        return Finished(ref, AttemptOutcome.VIOLATED, check=facts), blobs
+    return Finished(ref, AttemptOutcome.PASSED, check=facts), _verified(submission, draft, found)
+
+
+def _verified(
+    submission: Submission, draft: DiagnosisDraft, found: EvidenceReport
+) -> dict[str, bytes]:
+    assert found.snapshot is not None
+    return {
+        VERIFIED_DRAFT: draft.model_dump_json(exclude_unset=True).encode(),
+        SNAPSHOT: snapshot_bytes(found.snapshot),
+        SOURCES: dump_sources(found.sources),
+        QUESTION: question(submission.query, draft, found.snapshot).encode(),
+    }
+
+
+def _without_conclusion(
+    stage: Stage, run: Run, ref: StepRef, submission: Submission, draft: DiagnosisDraft | None
+) -> tuple[Finished, dict[str, bytes]]:
+    """Rows 2 to 7: nothing is demanded of the draft, and no model is ever asked."""
+    usable = None if submission.stopped else draft
+    cited = cited_ids(usable) if usable is not None else ()
+    ids = tuple(dict.fromkeys((*cited, *submission.progress)))
+    records = stage.invocations.fetch(run.run_id, ids)
+    calls: tuple[VerifiedCall, ...] = ()
+    if usable is not None:
+        calls = verified_references(run.run_id, usable, records, stage.tools)
+    calls += verified_calls(run.run_id, submission.progress, records, stage.tools)
+    locale = choose_locale(run.locale, stage.locale)
+    facts = CheckFacts(
+        readable=draft is not None,
+        stopped=submission.stopped,
+        concluded=False,
+        violations=0,
+        named_calls=bool(ids),
+        verified=bool(calls),
+        missing_context=usable is not None and bool(usable.missing_context),
+    )
+    blobs = {FACTS: dump_facts(observed_facts(calls, locale))}
+    return Finished(ref, AttemptOutcome.UNCONCLUDED, check=facts), blobs
+
+
+def _outcome_code(run: Run | None, ref: StepRef) -> str | None:
+    outcome = None if run is None else run.attempt(ref).outcome
+    return None if outcome is None else outcome.value

@@ -1,0 +1,68 @@
+"""What time and death leave behind: lost attempts, unsent messages, unclaimed steps."""
+
+import logging
+
+from worker.ports import OutboxEntry, SendFailed
+from worker.run.events import Answer, Lost, Ticked
+from worker.run.path import next_step
+from worker.run.steps import StepRef
+from worker.stage.admit import admit
+from worker.stage.engine import Report, Stage, apply, report
+
+log = logging.getLogger("release_stage")
+
+BATCH = 100
+OUTBOX_PATIENCE = 5.0
+"""Seconds that whoever released a message has to send it before the relay does."""
+INBOX_PATIENCE = 30.0
+"""Seconds that the broker has to bring a message before the relay admits it."""
+
+
+def lost(stage: Stage, run_id: str, ref: StepRef, grant: int) -> Report:
+    """Record that the process of an attempt is gone. Saying it twice changes nothing."""
+    return report(apply(stage, run_id, Lost(ref, grant)))
+
+
+def reconcile(stage: Stage) -> int:
+    """Look at every run whose time has come; returns how many were looked at."""
+    run_ids = stage.records.due(BATCH)
+    for run_id in run_ids:
+        applied = apply(stage, run_id, Ticked())
+        run = applied.run
+        if applied.answer is Answer.SEND and run is not None:
+            step = next_step(run, stage.policy)
+            if step is not None:
+                stage.dispatcher.dispatch(run, step)
+    return len(run_ids)
+
+
+def sweep_outbox(stage: Stage) -> int:
+    """Send what was released and not yet sent; returns how many entries were handled."""
+    entries = stage.outbox.pending(OUTBOX_PATIENCE, BATCH)
+    for entry in entries:
+        try:
+            stage.sender.send(entry.message)
+        except SendFailed as error:
+            _not_sent(stage, entry, error)
+        else:
+            stage.outbox.sent(entry.entry_id)
+    return len(entries)
+
+
+def _not_sent(stage: Stage, entry: OutboxEntry, error: SendFailed) -> None:
+    """A reply queue may be gone for good; the results queue is tried for ever."""
+    tries = stage.outbox.failed(entry.entry_id)
+    message = entry.message
+    log.warning("not sent run_id=%s tries=%d error=%s", message.run_id, tries, error)
+    if message.reply_to and (error.final or tries >= stage.limits.reply_tries):
+        stage.sender.park(message.body, "UNDELIVERABLE", message.reply_to)
+        stage.outbox.sent(entry.entry_id)
+
+
+def sweep_inbox(stage: Stage) -> int:
+    """Admit what a client stored and no broker brought; returns how many entries there were."""
+    entries = stage.inbox.waiting(INBOX_PATIENCE, BATCH)
+    for entry in entries:
+        admit(stage, entry.body, "inbox")
+        stage.inbox.taken(entry.key)
+    return len(entries)

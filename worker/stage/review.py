@@ -1,0 +1,43 @@
+"""The semantic review: an isolated model says whether the report follows from the evidence."""
+
+from worker.guards import review as guard
+from worker.run.outcomes import AttemptOutcome
+from worker.run.steps import StepRef
+from worker.stage.call import Question, Reading, attempt_call
+from worker.stage.check import QUESTION
+from worker.stage.engine import Report, Stage
+
+_OUTCOMES = {
+    "SUPPORTED": AttemptOutcome.SUPPORTED,
+    "UNSUPPORTED": AttemptOutcome.UNSUPPORTED,
+}
+
+
+def review(stage: Stage, run_id: str, ref: StepRef) -> Report:
+    """Make one attempt at the review. Both attempts send the question that the check wrote."""
+    stored = stage.records.load(run_id, (QUESTION,))
+    question = Question(
+        system=guard.SYSTEM,
+        user=stored.blobs.get(QUESTION, b""),
+        answer_name=guard.PROMPT_NAME,
+        answer_schema=guard.ANSWER_SCHEMA,
+        input_bytes=stage.limits.review_input_bytes,
+        output_bytes=stage.limits.review_output_bytes,
+        output_tokens=stage.limits.review_output_tokens,
+    )
+
+    def read(text: str) -> Reading:
+        try:
+            answer = guard.parse_answer(text)
+        except guard.Unparseable:
+            return AttemptOutcome.UNPARSEABLE, {}
+        except guard.OffSchema:
+            return AttemptOutcome.OFF_SCHEMA, {}
+        return _OUTCOMES[answer.verdict], {reason_blob(ref.attempt): answer.reason.encode()}
+
+    return attempt_call(stage, run_id, ref, stored, question, read)
+
+
+def reason_blob(attempt: int) -> str:
+    """Name of the blob that holds the reason of one verdict. It never leaves the record."""
+    return f"reason.{attempt}"

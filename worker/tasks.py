@@ -1,0 +1,189 @@
+"""The Celery doors: decode, call one use case, hand on. No branch of the domain lives here."""
+
+from collections.abc import Callable
+from typing import Any
+
+from billiard.exceptions import SoftTimeLimitExceeded
+from celery import Celery, Task, chain
+from celery.canvas import Signature
+from celery.exceptions import Ignore
+from celery.worker.request import Request
+from kombu.exceptions import KombuError
+
+from contracts.strict_json import canonical
+from worker.adapters.queues import TASKS
+from worker.ports import SendFailed
+from worker.run.path import after
+from worker.run.policy import Policy
+from worker.run.state import Run
+from worker.run.steps import MODEL_STEPS, Step, StepRef, errback_id, task_id
+from worker.stage.admit import admit
+from worker.stage.call import timed_out
+from worker.stage.check import check
+from worker.stage.engine import Report, Stage, next_of
+from worker.stage.publish import publish
+from worker.stage.recover import lost
+from worker.stage.repair import repair
+from worker.stage.review import review
+
+SUBMIT = "release.submit"
+ATTEMPT_LOST = "release.attempt_lost"
+
+USE_CASES: dict[Step, Callable[[Stage, str, StepRef], Report]] = {
+    Step.CHECK_EVIDENCE: check,
+    Step.REPAIR_EVIDENCE: repair,
+    Step.REVIEW_SEMANTICS: review,
+    Step.PUBLISH: publish,
+}
+
+
+class StepFailed(Exception):
+    """A step broke. Its text is a code, so that no traceback can carry content."""
+
+
+class SilentRequest(Request):  # type: ignore[misc]  # celery ships no types
+    """A request whose arguments nobody is shown: not in events, not in logs, not by inspect."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._argsrepr = self._kwargsrepr = "<a message>"
+
+    def info(self, safe: bool = False) -> dict[str, Any]:
+        return super().info(safe=True)  # type: ignore[no-any-return]  # celery ships no types
+
+
+class SilentTask(Task):  # type: ignore[misc]  # celery ships no types
+    Request = "worker.tasks:SilentRequest"
+
+
+def step_name(step: Step) -> str:
+    """The Celery task name of a step."""
+    return f"release.{step}"
+
+
+class CeleryDispatcher:
+    """Implements ``Dispatcher``: a step and the straight path behind it, as one chain."""
+
+    def __init__(self, app: Celery, policy: Policy) -> None:
+        self._app = app
+        self._policy = policy
+
+    def dispatch(self, run: Run, step: StepRef) -> None:
+        members = [self._signature(run, ref) for ref in (step, *after(step))]
+        retry_at = _retry_at(run, step)
+        options: dict[str, Any] = {} if retry_at is None else {"eta": retry_at}
+        try:
+            if len(members) == 1:
+                members[0].apply_async(**options)
+            else:
+                chain(*members).apply_async(**options)
+        except (KombuError, OSError) as error:
+            raise SendFailed(type(error).__name__) from None
+
+    def _signature(self, run: Run, ref: StepRef) -> Signature:
+        names = {"run_id": run.run_id, "round": ref.round, "attempt": ref.attempt}
+        grant = run.attempt(ref).grants + 1
+        errback = self._app.signature(
+            ATTEMPT_LOST,
+            kwargs={**names, "step": ref.step.value, "grant": grant},
+            task_id=errback_id(run.run_id, ref, grant),
+            queue=TASKS.name,
+        )
+        return self._app.signature(
+            step_name(ref.step),
+            kwargs=names,
+            immutable=True,
+            task_id=task_id(run.run_id, ref),
+            soft_time_limit=self._policy.soft_limit(ref.step),
+            time_limit=self._policy.hard_limit(ref.step),
+            link_error=[errback],
+            queue=TASKS.name,
+        )
+
+
+def register(app: Celery, stage: Callable[[], Stage]) -> None:
+    """Register the tasks. ``stage`` gives this process's stage when a task first needs it."""
+
+    for step in Step:
+        _register_step(app, stage, step)
+
+    @app.task(name=ATTEMPT_LOST, bind=True)  # type: ignore[untyped-decorator]
+    def attempt_lost(
+        task: Task,
+        failed_task_id: str,
+        *,
+        run_id: str,
+        step: str,
+        round: int,
+        attempt: int,
+        grant: int,
+    ) -> str:
+        """Called by Celery when a step failed, was killed, or lost its process."""
+        ref = StepRef(round, Step(step), attempt)
+        return _through(task, stage, run_id, lambda house: lost(house, run_id, ref, grant))
+
+    @app.task(name=SUBMIT, base=SilentTask)  # type: ignore[untyped-decorator]
+    def submit(message: dict[str, Any] | str) -> str:
+        """Admit a message that came as a task: an envelope, as an object or as JSON text."""
+        raw = message.encode() if isinstance(message, str) else canonical(message)
+        try:
+            return admit(stage(), raw, SUBMIT)
+        except Exception as error:
+            raise StepFailed(type(error).__name__) from None
+
+
+def _register_step(app: Celery, stage: Callable[[], Stage], step: Step) -> None:
+    use_case = USE_CASES[step]
+
+    def door(task: Task, *, run_id: str, round: int, attempt: int) -> str:
+        ref = StepRef(round, step, attempt)
+
+        def carry_out(house: Stage) -> Report:
+            try:
+                return use_case(house, run_id, ref)
+            except SoftTimeLimitExceeded:
+                if step not in MODEL_STEPS:
+                    raise
+                return timed_out(house, run_id, ref)
+
+        return _through(task, stage, run_id, carry_out)
+
+    app.task(name=step_name(step), bind=True)(door)
+
+
+def _through(
+    task: Task, stage: Callable[[], Stage], run_id: str, carry_out: Callable[[Stage], Report]
+) -> str:
+    try:
+        house = stage()
+        report = carry_out(house)
+        if not report.idle:
+            _hand_on(task, house, report)
+    except Exception as error:
+        # Whatever broke, its text may hold content: only the name of its class goes on.
+        raise StepFailed(type(error).__name__) from None
+    if report.idle:
+        raise Ignore
+    return report.code
+
+
+def _hand_on(task: Task, house: Stage, report: Report) -> None:
+    """Leave the next step to the chain if it is the chain's next; otherwise send it."""
+    step = next_of(house, report.run)
+    behind = task.request.chain
+    named = None if step is None or report.run is None else task_id(report.run.run_id, step)
+    if behind and named and behind[-1]["options"].get("task_id") == named:
+        return
+    task.request.chain = None
+    if step is not None and report.run is not None:
+        house.dispatcher.dispatch(report.run, step)
+
+
+def _retry_at(run: Run, step: StepRef) -> Any:
+    """When a second attempt may start: a provider may have asked for a wait."""
+    from datetime import UTC, datetime
+
+    if step.attempt < 2:
+        return None
+    before = run.attempt(StepRef(step.round, step.step, step.attempt - 1))
+    return None if before.retry_at is None else datetime.fromtimestamp(before.retry_at, UTC)
