@@ -15,7 +15,7 @@ from worker import consumer, tasks
 from worker.adapters.cancellations import redis_cancellations
 from worker.adapters.keys import Keys
 from worker.adapters.kombu_sender import KombuSender
-from worker.adapters.openai_model import OpenAIModel
+from worker.adapters.openai_model import OpenAIModel, OpenAISettings
 from worker.adapters.queues import TASKS
 from worker.adapters.redis_records import (
     RedisInbox,
@@ -78,10 +78,12 @@ def build_stage(celery: Celery, chosen: Settings) -> Stage:
         inbox=RedisInbox(client, keys),
         invocations=RedisInvocations(client, keys),
         model=OpenAIModel(
-            base_url=chosen.openai_base_url,
-            api_key=chosen.openai_api_key.get_secret_value() or "none",
-            model=chosen.model,
-            response_format=chosen.response_format,
+            OpenAISettings(
+                base_url=chosen.openai_base_url,
+                api_key=chosen.openai_api_key.get_secret_value() or "none",
+                model=chosen.model,
+                response_format=chosen.response_format,
+            ),
             cancellations=lambda: redis_cancellations(chosen.redis_url, keys.closed_calls),
         ),
         sender=KombuSender(chosen.broker(), broker_options(chosen)),

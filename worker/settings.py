@@ -11,6 +11,7 @@ from pydantic import AliasChoices, Field, SecretStr, ValidationError, model_vali
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from contracts.fallback import Locale
+from worker.adapters.queues import broker_url_of
 from worker.run.policy import Policy
 from worker.stage.engine import Limits
 
@@ -140,13 +141,7 @@ class Settings(BaseSettings):
 
     def broker(self) -> str:
         """The broker's URL as kombu writes it; the store's own where none is set."""
-        if self.broker_url:
-            return self.broker_url
-        if self.redis_url.startswith("unix://"):
-            path, _, query = self.redis_url.removeprefix("unix://").partition("?")
-            database = query.removeprefix("db=") or "0"
-            return f"redis+socket://{path}?virtual_host={database}"
-        return self.redis_url
+        return self.broker_url or broker_url_of(self.redis_url)
 
 
 def read_settings() -> Settings:

@@ -1,6 +1,7 @@
 """The Celery doors: decode, call one use case, hand on. No branch of the domain lives here."""
 
 from collections.abc import Callable
+from datetime import UTC, datetime
 from typing import Any
 
 from billiard.exceptions import SoftTimeLimitExceeded
@@ -179,10 +180,8 @@ def _hand_on(task: Task, house: Stage, report: Report) -> None:
         house.dispatcher.dispatch(report.run, step)
 
 
-def _retry_at(run: Run, step: StepRef) -> Any:
+def _retry_at(run: Run, step: StepRef) -> datetime | None:
     """When a second attempt may start: a provider may have asked for a wait."""
-    from datetime import UTC, datetime
-
     if step.attempt < 2:
         return None
     before = run.attempt(StepRef(step.round, step.step, step.attempt - 1))

@@ -54,3 +54,7 @@ class Keys:
     def relay_lease(self) -> str:
         """String: the name of the active relay, with an expiry."""
         return f"{self.prefix}relay"
+
+    def seen(self, consumer: str, message_id: str) -> str:
+        """String: a result message that this consumer has handled."""
+        return f"{self.prefix}seen:{consumer}:{message_id}"

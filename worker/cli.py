@@ -1,0 +1,90 @@
+"""What a person types: ``release-stage demo | relay | show | cancel | judge``."""
+
+import argparse
+import json
+import logging
+import signal
+import socket
+import sys
+from os import getpid
+from pathlib import Path
+from threading import Event
+
+import redis
+
+from worker.adapters.keys import Keys
+from worker.adapters.redis_lease import RedisLease
+from worker.app import settings, stage
+from worker.relay import LEASE, run_relay
+from worker.settings import WrongSettings
+from worker.stage.cancel import cancel
+from worker.stage.show import show
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run one command; returns the exit code: 0 done, 1 found wanting, 2 wrong use."""
+    chosen = _parser().parse_args(arguments)
+    try:
+        return int(chosen.run(chosen))
+    except WrongSettings as error:
+        print(f"release-stage: {error}", file=sys.stderr)
+        return 2
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="release-stage", description=__doc__)
+    commands = parser.add_subparsers(required=True, metavar="command")
+
+    demo = commands.add_parser("demo", help="recorded incidents through real workers")
+    demo.add_argument("--directory", type=Path, default=Path("build/demo"))
+    demo.set_defaults(run=_demo)
+
+    relay = commands.add_parser("relay", help="send what is unsent, look after what stands still")
+    relay.set_defaults(run=_relay)
+
+    shown = commands.add_parser("show", help="print a run's record, reasons included")
+    shown.add_argument("run_id")
+    shown.set_defaults(run=_show)
+
+    cancelled = commands.add_parser("cancel", help="end a run without a release")
+    cancelled.add_argument("run_id")
+    cancelled.set_defaults(run=_cancel)
+    return parser
+
+
+def _demo(chosen: argparse.Namespace) -> int:
+    from worker.offline.demo import run_demo
+
+    return run_demo(chosen.directory)
+
+
+def _relay(_: argparse.Namespace) -> int:
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
+    stop = Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stop.set())
+    keys = Keys(settings().key_prefix)
+    holder = f"{socket.gethostname()}:{getpid()}"
+    lease = RedisLease(
+        redis.Redis.from_url(settings().redis_url), keys.relay_lease, holder, LEASE
+    )
+    run_relay(stage(), lease, stop, settings().relay_interval)
+    return 0
+
+
+def _show(chosen: argparse.Namespace) -> int:
+    evaluation = show(stage(), chosen.run_id)
+    if evaluation is None:
+        print(f"no run {chosen.run_id}", file=sys.stderr)
+        return 1
+    print(json.dumps(evaluation, indent=2, ensure_ascii=False))
+    return 0
+
+
+def _cancel(chosen: argparse.Namespace) -> int:
+    print(cancel(stage(), chosen.run_id).code)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,83 @@
+"""Reading the results: each message reaches a handler once per consumer name, as good as can be."""
+
+from collections.abc import Callable
+from typing import Any
+
+import redis
+from kombu import Connection, Consumer, Queue
+from kombu.message import Message
+
+from contracts.envelope import Envelope
+from worker.adapters.keys import Keys
+from worker.adapters.queues import RESULTS, broker_url_of
+
+WEEK = 604_800
+
+
+class ResultConsumer:
+    """Consumes ``release.results``, or a reply queue, and drops repeats.
+
+    The wire is at least once. A message is marked as seen after its handler
+    returned, so a handler that dies sees it again, and a repeat of a marked one is
+    dropped. ``name`` separates consumers that each want every message.
+    """
+
+    def __init__(
+        self,
+        redis_url: str,
+        broker_url: str | None = None,
+        *,
+        name: str,
+        reply_to: str | None = None,
+        prefix: str = "release:",
+        remember: int = WEEK,
+    ) -> None:
+        self._redis: Any = redis.Redis.from_url(redis_url)
+        self._connection = Connection(broker_url or broker_url_of(redis_url))
+        self._queue = RESULTS if reply_to is None else Queue(reply_to, durable=True)
+        self._name = name
+        self._keys = Keys(prefix)
+        self._remember = remember
+
+    def consume(self, handler: Callable[[Envelope], None], *, timeout: float) -> int:
+        """Handle messages until none came for ``timeout`` seconds; returns how many were handled.
+
+        What the handler raises ends the call and leaves the message in the queue.
+        """
+        handled = 0
+
+        def on_message(message: Message) -> None:
+            nonlocal handled
+            envelope = Envelope.model_validate_json(_body(message))
+            seen = self._keys.seen(self._name, envelope.id)
+            if not self._redis.exists(seen):
+                try:
+                    handler(envelope)
+                except BaseException:
+                    message.requeue()
+                    raise
+                self._redis.set(seen, b"1", ex=self._remember)
+                handled += 1
+            message.ack()
+
+        with Consumer(
+            self._connection.channel(),
+            queues=[self._queue],
+            on_message=on_message,
+            accept=None,
+            prefetch_count=1,
+        ):
+            try:
+                while True:
+                    self._connection.drain_events(timeout=timeout)
+            except TimeoutError:
+                return handled
+
+    def close(self) -> None:
+        self._connection.close()
+        self._redis.close()
+
+
+def _body(message: Message) -> bytes:
+    body = message.body
+    return body.encode() if isinstance(body, str) else bytes(body)
