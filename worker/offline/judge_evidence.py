@@ -69,22 +69,26 @@ class Evidence:
     def _has_number(self, claim: Number, after: str, stated: Facts, text: str) -> bool:
         return (
             any(same(claim, found) for found in self.numbers)
-            or (claim.dimension is None and self._counts_to(claim, after))
+            or self._counts_to(claim, after, stated)
             or self._derives(claim, stated, text)
         )
 
-    def _counts_to(self, claim: Number, after: str) -> bool:
+    def _counts_to(self, claim: Number, after: str, stated: Facts) -> bool:
+        if claim.dimension is not None and not claim.is_ratio:
+            return False
         if claim.value in self._counts:
             return True
-        things = [word.removesuffix("s") for word in words(after).split()[:3]]
+        said = [words(phrase).rstrip() for phrase in (*stated.quotations, *stated.names)]
+        things = [
+            f" {word.removesuffix('s')}" for word in words(after).split()[:3] if len(word) >= 4
+        ]
         return any(
             claim.value
             in {
-                sum(f" {thing}" in line for line in self._lines),
-                sum(line.count(f" {thing}") for line in self._lines),
+                sum(thing in line for line in self._lines),
+                sum(line.count(thing) for line in self._lines),
             }
-            for thing in things
-            if len(thing) >= 4
+            for thing in (*said, *things)
         )
 
     def _derives(self, claim: Number, stated: Facts, text: str) -> bool:

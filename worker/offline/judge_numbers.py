@@ -121,7 +121,7 @@ class Number:
     @property
     def is_small_count(self) -> bool:
         """A bare 0, 1 or 2: too common in plain speech to be called a fact."""
-        return self.dimension is None and self.value in {0, 1, 2} and self.step == 1
+        return self.dimension in {None, _RATIO} and self.value in {0, 1, 2} and self.step == 1
 
 
 def measured(value: float, unit: str | None = None) -> Number:

@@ -19,7 +19,7 @@ NOTICE = "This judge compares hard facts and words; it does not judge meaning."
 _NAMED_OBJECTIONS = 5
 _COMMON_PREFIX = 5
 _WORDS_TO_COMPARE = 5
-_SENTENCE_END = re.compile(r"[.;!?。\uff1b\uff01\uff1f\n]")
+_CLAUSE_END = re.compile(r"[.,;!?。\uff1b\uff01\uff1f\uff0c\n]")
 _OVERCLAIM = re.compile(
     r"\b(?:healthy|ruled out|rules out|excluded|excludes|no problem|no issue|works? normally"
     r"|working normally|is fine|are fine|is not the cause)\b|健康|排除|一切正常|没有问题",
@@ -93,11 +93,11 @@ def _share_words(text: str, evidence: str) -> bool:
 
 
 def _overclaims(text: str) -> list[str]:
-    claims = ((_OVERCLAIM.search(sentence), sentence) for sentence in _SENTENCE_END.split(text))
+    claims = ((_OVERCLAIM.search(clause), clause) for clause in _CLAUSE_END.split(text))
     return [
         f"an empty result does not show “{match[0]}”"
-        for match, sentence in claims
-        if match and not _DENIED.search(sentence[: match.start()])
+        for match, clause in claims
+        if match and not _DENIED.search(clause[: match.start()])
     ]
 
 
