@@ -33,11 +33,13 @@ class Evidence:
     def of(cls, values: Iterable[Any]) -> Self:
         """Collect the evidence of JSON values, whatever their shape."""
         evidence = cls()
-        collected: list[str] = []
+        texts: list[str] = []
         for value in values:
-            evidence._take(value, None, collected)
-        text = "\n".join(collected)
+            evidence._take(value, None, texts)
+        text = "\n".join(texts)
         evidence.words = words(text)
+        reported = " ".join(number.text for number in evidence.numbers)
+        evidence.words += words(reported).lstrip()
         times, rest = take_times(text)
         evidence.times = set(times)
         evidence.numbers += [number for number, _ in numbers(without_dates(rest))]
@@ -118,24 +120,23 @@ class Evidence:
             times = [at for at in times if at in ends or (at // 3600, at // 60 % 60) in said][:50]
         return [seconds(late - early) for early in times for late in times if late > early]
 
-    def _take(self, value: Any, unit: str | None, collected: list[str]) -> None:
+    def _take(self, value: Any, unit: str | None, texts: list[str]) -> None:
         if isinstance(value, str):
-            collected.append(value)
+            texts.append(value)
             self._counts.add(sum(bool(line.strip()) for line in value.splitlines()))
         elif isinstance(value, Mapping):
             own = value.get("unit")
             for key, item in value.items():
-                collected.append(key)
+                texts.append(key)
                 suffix = key.rsplit("_", 1)[-1]
                 named = suffix if "_" in key and is_unit(suffix) else None
-                self._take(item, named or (own if isinstance(own, str) else unit), collected)
+                self._take(item, named or (own if isinstance(own, str) else unit), texts)
         elif isinstance(value, (list, tuple)):
             self._counts.add(len(value))
             for item in value:
-                self._take(item, unit, collected)
+                self._take(item, unit, texts)
         elif isinstance(value, (int, float)) and not isinstance(value, bool):
             self.numbers.append(measured(value, unit))
-            collected.append(str(value))
 
 
 def _distinct(found: list[Number]) -> list[Number]:

@@ -5,6 +5,7 @@ decimal or binary units. A number without a unit may be in any of the units in
 which tools count bytes and time.
 """
 
+import math
 import re
 from dataclasses import dataclass
 from enum import StrEnum
@@ -51,12 +52,13 @@ _SPELLED = {
 }
 _CANONICAL = {name: unit for unit, names in _SPELLED.items() for name in names}
 _NAMES = sorted([*_UNITS, *_CANONICAL], key=len, reverse=True)
-_TOOL_UNITS: dict[str, tuple[float, ...]] = {
-    _BYTES: (1, 1024, 1024**2),
-    _TIME: (1, 1e-3, 1e-6),
-    _PERCENT: (1, 100),
+_TOOL_UNITS: dict[str, tuple[tuple[float, float, float], ...]] = {
+    _BYTES: ((1, 1e4, math.inf), (1024, 1e5, math.inf)),
+    _TIME: ((1, 0, math.inf), (1e-3, 100, math.inf), (1e-6, 1e5, math.inf)),
+    _PERCENT: ((1, 0, math.inf), (100, 0, 1)),
 }
-"""What one step of a number without a unit may be worth, in base units."""
+"""What one step of a number without a unit may be worth in base units, and from which value to
+which it is likely to be so: a port is no count of kilobytes."""
 
 
 class Bound(StrEnum):
@@ -167,7 +169,8 @@ def _readings(claim: Number, found: Number) -> list[tuple[float, float]]:
 def _steps(number: Number, other: Number) -> tuple[float, ...]:
     """What one step of ``number`` is worth beside a number that may have a unit."""
     if number.dimension is None and other.dimension is not None:
-        return (*number.scales, *_TOOL_UNITS.get(other.dimension, ()))
+        likely = _TOOL_UNITS.get(other.dimension, ())
+        return tuple(scale for scale, low, high in likely if low <= abs(number.value) <= high)
     return number.scales
 
 

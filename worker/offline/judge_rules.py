@@ -1,9 +1,9 @@
 """The rule-based review: whether each hard fact of a draft stands in its evidence.
 
-It compares numbers with units, names, times and quotations, and asks for a few
-words in common. It knows nothing of cause, order or meaning, and says so in
-every reason. Only the conclusion and the analyses are held to the evidence:
-actions and recommendations may name numbers of their own.
+It compares numbers with units, names, times and quotations, and where a text has
+none of them it asks for a word in common. It knows nothing of cause, order or
+meaning, and says so in every reason. Only the conclusion and the analyses are held
+to the evidence: actions and recommendations may name numbers of their own.
 """
 
 import re
@@ -80,7 +80,7 @@ def _compare(text: str, calls: list[Any], known: Evidence) -> tuple[list[str], i
         strange = set(known.missing(stated, text))
         lost = [fact for fact in lost if fact in strange]
     objections = [f"{fact} is not in its evidence" for fact in lost]
-    if calls and not _share_words(text, evidence.words):
+    if calls and not stated and not _share_words(text, evidence.words):
         objections.append("it has no word in common with its evidence")
     return objections, len(stated)
 
