@@ -15,6 +15,7 @@ import redis
 from worker.adapters.keys import Keys
 from worker.adapters.redis_lease import RedisLease
 from worker.app import settings, stage
+from worker.offline.demo import run_demo
 from worker.relay import LEASE, run_relay
 from worker.settings import WrongSettings
 from worker.stage.cancel import cancel
@@ -53,8 +54,6 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _demo(chosen: argparse.Namespace) -> int:
-    from worker.offline.demo import run_demo
-
     return run_demo(chosen.directory)
 
 
@@ -73,7 +72,7 @@ def _relay(_: argparse.Namespace) -> int:
 
 
 def _show(chosen: argparse.Namespace) -> int:
-    evaluation = show(stage(), chosen.run_id)
+    evaluation = show(stage().records, settings().policy(), chosen.run_id)
     if evaluation is None:
         print(f"no run {chosen.run_id}", file=sys.stderr)
         return 1

@@ -3,16 +3,15 @@
 from pydantic import TypeAdapter
 
 from contracts.draft import DiagnosisDraft
+from worker.guards.calls import VerifiedCall
 from worker.guards.evidence import (
     EvidenceReport,
-    VerifiedCall,
     check_evidence,
     cited_ids,
     verified_calls,
     verified_references,
 )
 from worker.guards.facts import observed_facts
-from worker.guards.fallback import choose_locale
 from worker.guards.review import question
 from worker.guards.snapshot import snapshot_bytes
 from worker.guards.violations import Violation
@@ -113,7 +112,6 @@ def _without_conclusion(
     if usable is not None:
         calls = verified_references(run.run_id, usable, records, stage.tools)
     calls += verified_calls(run.run_id, submission.progress, records, stage.tools)
-    locale = choose_locale(run.locale, stage.locale)
     facts = CheckFacts(
         readable=draft is not None,
         stopped=submission.stopped,
@@ -123,7 +121,7 @@ def _without_conclusion(
         verified=bool(calls),
         missing_context=usable is not None and bool(usable.missing_context),
     )
-    blobs = {FACTS: dump_facts(observed_facts(calls, locale))}
+    blobs = {FACTS: dump_facts(observed_facts(calls))}
     return Finished(ref, AttemptOutcome.UNCONCLUDED, check=facts), blobs
 
 

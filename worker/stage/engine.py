@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from contracts.fallback import Locale
-from worker.guards.tools import ToolProjection
+from worker.guards.tools import AnyProjection
 from worker.ports import (
     Dispatcher,
     Inbox,
@@ -13,6 +13,7 @@ from worker.ports import (
     Model,
     Outbox,
     OutboxEntry,
+    OutgoingMessage,
     Records,
     Sender,
     SendFailed,
@@ -47,7 +48,6 @@ class Limits:
     longest_deadline: float = 21_600.0
     clock_ahead: float = 60.0
     reply_tries: int = 5
-    fact_count: int = 20
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class Stage:
     model: Model
     sender: Sender
     dispatcher: Dispatcher
-    tools: Mapping[str, ToolProjection]
+    tools: Mapping[str, AnyProjection]
     policy: Policy = Policy()
     limits: Limits = Limits()
     locale: Locale = "en"
@@ -118,7 +118,7 @@ def apply(
         if run is None or run is stored.run:
             return Applied(stored, decision.answer)
         ends = run.ending is not None and (stored.run is None or stored.run.ending is None)
-        outgoing = ()
+        outgoing: tuple[OutgoingMessage, ...] = ()
         if ends:
             needed = blobs_needed(run)
             blobs = stage.records.load(run_id, needed).blobs if needed else {}

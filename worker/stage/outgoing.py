@@ -10,6 +10,7 @@ from contracts.envelope import wrap
 from contracts.fallback import FallbackType, Locale, VerifiedSource
 from contracts.messages import AbortReason, ReleaseAborted, ReleaseFallback, ReleaseSucceeded
 from contracts.snapshot import Snapshot
+from worker.guards.facts import ObservedFact
 from worker.guards.fallback import build_fallback, choose_locale
 from worker.ports import OutgoingMessage
 from worker.run.path import ROUND, was_repaired
@@ -23,7 +24,7 @@ SOURCES = "sources"
 FACTS = "facts"
 
 _SOURCES = TypeAdapter(tuple[VerifiedSource, ...])
-_FACTS = TypeAdapter(tuple[str, ...])
+_FACTS = TypeAdapter(tuple[ObservedFact, ...])
 _WITH_SOURCES = frozenset({FallbackType.SEMANTIC_UNSUPPORTED, FallbackType.SEMANTIC_UNAVAILABLE})
 
 
@@ -31,7 +32,7 @@ def dump_sources(sources: tuple[VerifiedSource, ...]) -> bytes:
     return _SOURCES.dump_json(sources)
 
 
-def dump_facts(facts: tuple[str, ...]) -> bytes:
+def dump_facts(facts: tuple[ObservedFact, ...]) -> bytes:
     return _FACTS.dump_json(facts)
 
 

@@ -1,6 +1,7 @@
 """The evidence repair: a model mends references once, and nothing that a reader can see."""
 
 from worker.guards import repair as guard
+from worker.guards.answers import OffSchema, Unparseable
 from worker.run.outcomes import AttemptOutcome
 from worker.run.steps import StepRef
 from worker.stage.admit import INPUT
@@ -20,7 +21,7 @@ def repair(stage: Stage, run_id: str, ref: StepRef) -> Report:
     question = Question(
         system=guard.SYSTEM,
         user=guard.question(submission.query, original, violations).encode(),
-        answer_name=guard.PROMPT_NAME,
+        answer_name=guard.ANSWER_NAME,
         answer_schema=guard.ANSWER_SCHEMA,
         input_bytes=stage.limits.repair_input_bytes,
         output_bytes=stage.limits.repair_output_bytes,
@@ -30,13 +31,13 @@ def repair(stage: Stage, run_id: str, ref: StepRef) -> Report:
     def read(text: str) -> Reading:
         try:
             repaired = guard.parse_answer(text)
-        except guard.Unparseable:
+        except Unparseable:
             return AttemptOutcome.UNPARSEABLE, {}
-        except guard.OffSchema:
+        except OffSchema:
             return AttemptOutcome.OFF_SCHEMA, {}
         if not guard.accept(original, repaired):
             return AttemptOutcome.ALTERED, {}
-        kept = repaired.model_dump_json(exclude_unset=True).encode()
+        kept = guard.mended(original, repaired).model_dump_json(exclude_unset=True).encode()
         return AttemptOutcome.REPAIRED, {REPAIRED_DRAFT: kept}
 
     return attempt_call(stage, run_id, ref, stored, question, read)

@@ -1,6 +1,7 @@
 """The semantic review: an isolated model says whether the report follows from the evidence."""
 
 from worker.guards import review as guard
+from worker.guards.answers import OffSchema, Unparseable
 from worker.run.outcomes import AttemptOutcome
 from worker.run.steps import StepRef
 from worker.stage.call import Question, Reading, attempt_call
@@ -19,7 +20,7 @@ def review(stage: Stage, run_id: str, ref: StepRef) -> Report:
     question = Question(
         system=guard.SYSTEM,
         user=stored.blobs.get(QUESTION, b""),
-        answer_name=guard.PROMPT_NAME,
+        answer_name=guard.ANSWER_NAME,
         answer_schema=guard.ANSWER_SCHEMA,
         input_bytes=stage.limits.review_input_bytes,
         output_bytes=stage.limits.review_output_bytes,
@@ -29,9 +30,9 @@ def review(stage: Stage, run_id: str, ref: StepRef) -> Report:
     def read(text: str) -> Reading:
         try:
             answer = guard.parse_answer(text)
-        except guard.Unparseable:
+        except Unparseable:
             return AttemptOutcome.UNPARSEABLE, {}
-        except guard.OffSchema:
+        except OffSchema:
             return AttemptOutcome.OFF_SCHEMA, {}
         return _OUTCOMES[answer.verdict], {reason_blob(ref.attempt): answer.reason.encode()}
 

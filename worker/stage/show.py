@@ -8,20 +8,21 @@ from typing import Any
 from contracts.strict_json import parse
 from worker.guards import repair as repair_guard
 from worker.guards import review as review_guard
+from worker.ports import Records
+from worker.run.policy import Policy
 from worker.run.steps import Step, StepRef
 from worker.stage.check import violations_blob
-from worker.stage.engine import Stage
 from worker.stage.review import reason_blob
 
 _ROUND = 0
 
 
-def show(stage: Stage, run_id: str) -> dict[str, Any] | None:
+def show(records: Records, policy: Policy, run_id: str) -> dict[str, Any] | None:
     """The record as plain JSON data; None when there is no such run."""
-    numbers = range(1, stage.policy.review_attempts + 1)
+    numbers = range(1, policy.review_attempts + 1)
     reasons = {number: reason_blob(number) for number in numbers}
     violations = {number: violations_blob(number) for number in (1, 2)}
-    stored = stage.records.load(run_id, (*reasons.values(), *violations.values()))
+    stored = records.load(run_id, (*reasons.values(), *violations.values()))
     run = stored.run
     if run is None:
         return None

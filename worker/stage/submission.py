@@ -19,7 +19,10 @@ from contracts.strict_json import Flaw, StrictJsonError, canonical, flaws, parse
 
 _RUN_ID: TypeAdapter[str] = TypeAdapter(RunId)
 _REPLY_TO: TypeAdapter[str] = TypeAdapter(ReplyTo)
-_KNOWN = {"DraftReady": DraftReady, "CancelRun": CancelRun}
+_KNOWN: dict[str, type[DraftReady] | type[CancelRun]] = {
+    "DraftReady": DraftReady,
+    "CancelRun": CancelRun,
+}
 _VERSION = 1
 
 
