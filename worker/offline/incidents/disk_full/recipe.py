@@ -4,7 +4,7 @@ from worker.offline.incidents.recording.logs import LogFile
 from worker.offline.incidents.recording.recorder import Recorder
 from worker.offline.incidents.recording.scene import ROOT, Scene, enter, now
 
-EXPORTER = r'''
+EXPORTER = r"""
 import datetime, os, time
 
 def say(level, text):
@@ -37,7 +37,7 @@ for number in range(1, 500):
 say("WARNING", "exporter paused after 12 failed exports")
 while True:
     time.sleep(1)
-'''
+"""
 
 
 def act(scene: Scene) -> None:

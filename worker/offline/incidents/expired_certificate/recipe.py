@@ -19,7 +19,7 @@ copy_extensions = copy
 [any]
 commonName = supplied
 """
-SYNC = r'''
+SYNC = r"""
 import datetime, time, urllib.error, urllib.request, ssl
 
 def say(level, text):
@@ -35,7 +35,7 @@ for number in range(1, 9):
     except urllib.error.URLError as error:
         say("ERROR", f"sync {number} failed: {error.reason}")
     time.sleep(0.4)
-'''
+"""
 
 
 def act(scene: Scene) -> None:

@@ -11,7 +11,7 @@ from worker.offline.incidents.recording.scene import ROOT, Scene, enter, now
 
 GROUP = Path("/sys/fs/cgroup/memory/report-builder")
 LIMIT = 48 * 1024 * 1024
-BUILDER = r'''
+BUILDER = r"""
 import datetime, time
 
 def say(level, text):
@@ -26,8 +26,8 @@ for batch in range(1, 200):
         say("INFO", f"loaded batch {batch}")
     time.sleep(0.08)
 say("INFO", "report finished")
-'''
-SUPERVISOR = r'''
+"""
+SUPERVISOR = r"""
 exec 2>/dev/null
 stamp() { date -u +%Y-%m-%dT%H:%M:%S.%3NZ; }
 for try in 1 2 3; do
@@ -38,7 +38,7 @@ for try in 1 2 3; do
   sleep 0.3
 done
 echo "$(stamp) ERROR report-builder gave up after 3 tries"
-'''
+"""
 
 
 def act(scene: Scene) -> None:

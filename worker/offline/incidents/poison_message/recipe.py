@@ -4,7 +4,7 @@ from worker.offline.incidents.recording.logs import LogFile
 from worker.offline.incidents.recording.recorder import Recorder
 from worker.offline.incidents.recording.scene import ROOT, Scene, enter, now
 
-WORKER = r'''
+WORKER = r"""
 import datetime, json, pathlib, time
 
 def say(level, text):
@@ -29,7 +29,7 @@ while True:
     waiting[0].unlink()
     say("INFO", f"message {waiting[0].stem} charged")
     time.sleep(0.05)
-'''
+"""
 SUPERVISOR = r"""
 stamp() { date -u +%Y-%m-%dT%H:%M:%S.%3NZ; }
 for start in 1 2 3 4 5; do

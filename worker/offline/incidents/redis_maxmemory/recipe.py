@@ -6,7 +6,7 @@ from worker.offline.incidents.recording.logs import LogFile
 from worker.offline.incidents.recording.recorder import Recorder
 from worker.offline.incidents.recording.scene import ROOT, Scene, enter, now
 
-WRITER = r'''
+WRITER = r"""
 import datetime, socket, time
 
 def say(level, text):
@@ -28,7 +28,7 @@ for number in range(1, 241):
     elif number % 40 == 0:
         say("INFO", f"{number} sessions stored")
     time.sleep(0.03)
-'''
+"""
 
 
 def act(scene: Scene) -> None:

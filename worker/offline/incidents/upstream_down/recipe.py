@@ -25,7 +25,7 @@ http {
   }
 }
 """
-ORDERS = r'''
+ORDERS = r"""
 import datetime, http.server, signal, threading
 
 def say(level, text):
@@ -52,7 +52,7 @@ say("INFO", "orders listening on orders-1:8081")
 server.serve_forever()
 server.server_close()
 say("INFO", "orders stopped, listener on orders-1:8081 closed")
-'''
+"""
 
 
 def act(scene: Scene) -> None:
