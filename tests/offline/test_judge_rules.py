@@ -188,9 +188,9 @@ def test_a_number_that_overflows_is_compared_all_the_same() -> None:
 
 
 def test_the_repair_changes_ids_only_and_only_where_a_rule_is_sure() -> None:
-    """Misspelt ids are mapped, dangling ones left out, blank and repeated ones made fresh."""
+    """Misspelt ids are mapped, dangling references left out, blank and repeated ids made fresh."""
     draft = {
-        "conclusion": {"text": "C", "based_on_analysis_ids": ["A 1", "ghost", ""]},
+        "conclusion": {"text": "C", "based_on_analysis_ids": ["A 1", "ghost", "", "a1"]},
         "analyses": [
             {"analysis_id": "a1", "kind": "NORMAL", "text": "x", "tool_call_ids": ["call-1", "no"]},
             {"analysis_id": " ", "kind": "NORMAL", "text": "y", "tool_call_ids": ["CALL 1"]},

@@ -83,7 +83,7 @@ def _resolved(wanted: list[str], known: list[str], broken: set[int] | None) -> l
     for index, one in enumerate(wanted):
         is_sound = one in known if broken is None else index not in broken
         found = one if is_sound else _alike(one, known)
-        if found is not None and (is_sound or found not in kept):
+        if found is not None and found not in kept:
             kept.append(found)
     return kept or wanted
 
