@@ -1,4 +1,4 @@
-"""Recorded incidents: what tools really returned, and drafts about it with the ending each must get.
+"""Recorded incidents: what tools really returned, and drafts about it with their endings.
 
 Each folder beside this file is one incident: ``recipe.py`` records it again,
 ``records.json`` and ``drafts.json`` are what this module reads, ``README.md``

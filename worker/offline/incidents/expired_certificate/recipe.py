@@ -59,7 +59,8 @@ def act(scene: Scene) -> None:
         *("-startdate", f"{began:%Y%m%d%H%M%SZ}", "-enddate", f"{ended:%Y%m%d%H%M%SZ}"),
     )
     scene.start(
-        *"openssl s_server -accept 8443 -www -quiet -cert tls/api.pem -key tls/api.key".split(),
+        *("openssl", "s_server", "-accept", "8443", "-www", "-quiet"),
+        *("-cert", "tls/api.pem", "-key", "tls/api.key"),
         log="logs/api.log",
     )
     scene.until_open("api-1", 8443)

@@ -60,7 +60,6 @@ def _play(scene: Scene) -> None:
     scene.file("app/report_builder.py", BUILDER)
     scene.file("logs/report-builder.log", "")
     scene.file("app/supervisor.sh", SUPERVISOR)
-    scene.run("dmesg", "--clear")
     supervisor = scene.start("bash", "/srv/app/supervisor.sh", log="logs/supervisor.log")
     supervisor.wait(timeout=60)
 
@@ -76,7 +75,7 @@ def _play(scene: Scene) -> None:
         "call_kernel_log",
         "dmesg --notime | grep -E 'Memory cgroup out of memory|oom-kill:' "
         "| grep -o -E 'Memory cgroup out of memory: Killed process.*anon-rss:[0-9]+kB"
-        "|constraint=[A-Z_]+|oom_memcg=[^,]+'",
+        "|constraint=[A-Z_]+|oom_memcg=[^,]+' | tail -n 9",
     )
     tools.run_command(
         "call_cgroup",

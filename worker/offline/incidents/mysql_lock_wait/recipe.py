@@ -35,12 +35,12 @@ def act(scene: Scene) -> None:
     )  # fmt: skip
     scene.start(
         *("mariadbd", "--no-defaults", "--user=mysql", f"--datadir={data}"),
-        *("--socket=/srv/tmp/mysql.sock", "--bind-address=0.0.0.0", "--skip-name-resolve"),
+        *("--socket=/srv/tmp/mysql.sock", "--bind-address=orders-db", "--skip-name-resolve"),
         *("--innodb-lock-wait-timeout=2", "--innodb-buffer-pool-size=32M"),
         log="logs/mariadb.log",
     )
     local = ("mariadb", "--no-defaults", "--socket=/srv/tmp/mysql.sock", "--user=root")
-    scene.until(lambda: (ROOT / "tmp/mysql.sock").exists(), "the server")
+    scene.until((ROOT / "tmp/mysql.sock").exists, "the server")
     scene.until(lambda: _works(scene, *local, "-e", "SELECT 1"), "the server")
     scene.run(*local, "-e", "CREATE USER root@'127.0.0.%'; GRANT ALL ON *.* TO root@'127.0.0.%'")
     client = ("mariadb", *CLIENT)

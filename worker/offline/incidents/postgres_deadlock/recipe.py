@@ -1,5 +1,7 @@
 """Two transfers lock the same two rows in opposite order; a third session sits on a lock."""
 
+from functools import partial
+
 from worker.offline.incidents.recording.logs import LogFile
 from worker.offline.incidents.recording.recorder import Recorder
 from worker.offline.incidents.recording.scene import ROOT, Scene, enter, now
@@ -22,7 +24,7 @@ def act(scene: Scene) -> None:
     with (data / "pg_hba.conf").open("a") as rules:
         rules.write("host all all 127.0.0.0/8 trust\n")
     settings = {
-        "listen_addresses": "*",
+        "listen_addresses": "db-1",
         "unix_socket_directories": "/srv/tmp",
         "log_lock_waits": "on",
         "deadlock_timeout": "1s",
@@ -42,15 +44,17 @@ def act(scene: Scene) -> None:
     scene.sample(
         "pg_sessions_waiting_for_lock", lambda: float(scene.run(*PSQL, "-Atc", WAITING)), unit="1"
     )
-    for name, first, second in (("transfer-a", 1, 2), ("transfer-b", 2, 1)):
+    for name, first, second in (("transfer-b", 2, 1), ("transfer-a", 1, 2)):
         script = scene.file(f"app/{name}.sql", TRANSFER.format(first=first, second=second))
         scene.start(*PSQL, "-f", str(script), log=f"app/{name}.log", PGAPPNAME=name)
+        # The first to wait is the first to look for a deadlock, and so the one that is cancelled.
+        scene.until(partial(_sleeps, scene, name), name)
     log = ROOT / "logs/postgres.log"
     scene.until(lambda: "deadlock detected" in log.read_text(), "a deadlock")
 
     holder = "BEGIN; UPDATE accounts SET balance = 0 WHERE id = 3; SELECT pg_sleep(60)"
     scene.start(*PSQL, "-c", holder, PGAPPNAME="month-end-report")
-    scene.until(lambda: "pg_sleep" in _activity(scene, "month-end-report"), "the holder")
+    scene.until(partial(_sleeps, scene, "month-end-report"), "the holder")
     waiter = "UPDATE accounts SET balance = balance + 1 WHERE id = 3"
     scene.start(*PSQL, "-c", waiter, PGAPPNAME="interest-job")
     scene.until(lambda: "interest-job" in log.read_text(), "a reported lock wait")
@@ -81,9 +85,9 @@ def act(scene: Scene) -> None:
     tools.save(__file__)
 
 
-def _activity(scene: Scene, name: str) -> str:
+def _sleeps(scene: Scene, name: str) -> bool:
     sql = f"SELECT query FROM pg_stat_activity WHERE application_name = '{name}'"
-    return scene.run(*PSQL, "-Atc", sql)
+    return "pg_sleep" in scene.run(*PSQL, "-Atc", sql)
 
 
 if __name__ == "__main__":

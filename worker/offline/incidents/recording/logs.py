@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-_LEVEL = re.compile(r"\b(DEBUG|INFO|NOTICE|NOTE|WARNING|WARN|ERROR|FATAL|PANIC|CRITICAL)\b", re.I)
+_LEVEL = re.compile(
+    r"\b(DEBUG|INFO|NOTICE|NOTE|WARNING|WARN|ERROR|FATAL|PANIC|CRITICAL)\b", re.IGNORECASE
+)
 _NUMBER = re.compile(r"\b\d+(?:\.\d+)?\b")
 _MULTILINE = 700
 
@@ -46,7 +48,7 @@ def search(
 
 
 def entries(log: LogFile, scan: int) -> Iterator[Entry]:
-    """All entries of the last ``scan`` bytes; a line without a time belongs to the one before it."""
+    """All entries of the last ``scan`` bytes; a line without a time belongs to the one before."""
     pattern = re.compile(log.time_pattern)
     held: list[str] = []
     stamp = ""

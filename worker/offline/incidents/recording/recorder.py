@@ -7,11 +7,11 @@ answer.
 
 import json
 import subprocess
-import xml.etree.ElementTree as ElementTree
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
+from typing import Literal
 
 from pydantic import JsonValue
 
@@ -32,12 +32,14 @@ from contracts.evidence import (
     QueryMysqlResult,
     RunCommandResult,
 )
-from worker.offline.incidents.recording import knowledge, logs
+from worker.offline.incidents.recording import knowledge, logs, mysql
 from worker.offline.incidents.recording.scene import ROOT, Scene, environment, now
 
 RECORDED_RUN = "recorded-run"
 RECORDED_SESSION = "recorded-session"
 """Placeholders: the loader puts fresh ids in their place."""
+
+_Citable = Literal[EvidenceStatus.EVIDENCE_FOUND, EvidenceStatus.NO_EVIDENCE]
 
 _EVENTS = 6
 _ROWS = 20
@@ -163,16 +165,7 @@ class Recorder:
         """Ask the MySQL server of the scene through its own command line client."""
 
         def look() -> Answer:
-            done = subprocess.run(
-                ["mariadb", *client, "--xml", "--execute", sql],
-                env=environment(),
-                capture_output=True,
-                text=True,
-                timeout=15,
-            )
-            if done.returncode:
-                raise RuntimeError(done.stderr.strip())
-            rows = _rows(done.stdout)
+            rows = mysql.select(sql, *client)
             result = QueryMysqlResult(
                 tool_name="query_mysql",
                 tool_call_id=call,
@@ -277,23 +270,5 @@ def _record(
     )
 
 
-def _found(found: bool) -> EvidenceStatus:
+def _found(found: bool) -> _Citable:
     return EvidenceStatus.EVIDENCE_FOUND if found else EvidenceStatus.NO_EVIDENCE
-
-
-def _rows(xml: str) -> list[dict[str, JsonValue]]:
-    """The rows of the client's XML answer; whole numbers become numbers, NULL becomes null."""
-    if not xml.strip():
-        return []
-    nil = "{http://www.w3.org/2001/XMLSchema-instance}nil"
-    return [
-        {
-            field.get("name", ""): None if field.get(nil) == "true" else _cell(field.text or "")
-            for field in row
-        }
-        for row in ElementTree.fromstring(xml).iter("row")
-    ]
-
-
-def _cell(text: str) -> JsonValue:
-    return int(text) if text.isdigit() and (text == "0" or text[0] != "0") else text

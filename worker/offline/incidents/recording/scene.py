@@ -6,7 +6,7 @@ when the recipe ends the kernel ends all that it started and nothing else.
 Needs Linux, root and util-linux (``unshare``); each README names the programs.
 """
 
-import glob
+import contextlib
 import os
 import socket
 import subprocess
@@ -81,7 +81,8 @@ class Scene:
         self, *argv: str, user: str | None = None, log: str | None = None, **extra: str
     ) -> "subprocess.Popen[bytes]":
         """Start a program; its output goes to ``/srv/<log>``. ``extra`` joins its environment."""
-        with open(self.file(log, "") if log else os.devnull, "ab") as output:
+        path = self.file(log, "") if log else Path(os.devnull)
+        with path.open("ab") as output:
             return subprocess.Popen(
                 _as(user, argv),
                 env=environment() | extra,
@@ -119,10 +120,8 @@ class Scene:
 
         def loop() -> None:
             while not self._stop.is_set():
-                try:
+                with contextlib.suppress(OSError, ValueError, RuntimeError):
                     gauge.samples.append(Sample(now(), float(read())))
-                except (OSError, ValueError, RuntimeError):
-                    pass
                 self._stop.wait(every)
 
         threading.Thread(target=loop, daemon=True).start()
@@ -163,7 +162,7 @@ def enter(host: str, others: Sequence[str], act: Callable[[Scene], None]) -> Non
 
 def environment() -> dict[str, str]:
     """What every program of a scene gets: nothing of the recording machine's own."""
-    postgres = sorted(glob.glob("/usr/lib/postgresql/*/bin"))[-1:]
+    postgres = sorted(map(str, Path("/usr/lib/postgresql").glob("*/bin")))[-1:]
     path = ":".join([*postgres, "/usr/sbin", "/usr/bin", "/sbin", "/bin"])
     return {"PATH": path, "HOME": "/srv", "TMPDIR": "/srv/tmp", "LANG": "C.UTF-8", "TZ": "UTC"}
 

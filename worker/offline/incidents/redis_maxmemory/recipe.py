@@ -35,7 +35,8 @@ def act(scene: Scene) -> None:
     start = now()
     scene.directory("redis")
     scene.start(
-        *"redis-server --port 6379 --bind 0.0.0.0 --protected-mode no --dir /srv/redis".split(),
+        *("redis-server", "--port", "6379", "--bind", "cache-1", "--protected-mode", "no"),
+        *("--dir", "/srv/redis"),
         *("--save", "", "--maxmemory", "3mb", "--maxmemory-policy", "noeviction"),
         log="redis/redis.log",
     )
