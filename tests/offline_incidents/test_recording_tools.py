@@ -8,6 +8,7 @@ import pytest
 from worker.offline.incidents.recording import knowledge, logs
 
 DAY = datetime(2026, 1, 2, tzinfo=UTC)
+EVENING = DAY.replace(hour=23)
 LOG = """\
 2026-01-02T10:00:00.000Z INFO started
 2026-01-02T10:00:01.000Z ERROR write 17 refused
@@ -27,7 +28,7 @@ def found(
     log: logs.LogFile,
     query: str,
     *,
-    end: datetime = DAY.replace(hour=23),
+    end: datetime = EVENING,
     level: str | None = None,
     scan: int = 10_000,
 ) -> list[str]:
@@ -49,7 +50,7 @@ def test_a_search_keeps_to_its_window_level_and_reach(log: logs.LogFile) -> None
 
 def test_patterns_count_lines_that_differ_in_numbers_only(log: logs.LogFile) -> None:
     """Two refused writes are one pattern, twice."""
-    entries = logs.search(log, "refused", DAY, DAY.replace(hour=23), None, 10_000)
+    entries = logs.search(log, "refused", DAY, EVENING, None, 10_000)
     assert logs.patterns(entries) == [("ERROR write <n> refused", 2)]
 
 

@@ -189,3 +189,10 @@ def test_a_case_becomes_the_message_that_opens_its_run(incident: Incident, case:
     if case.deadline_s is not None:
         assert sent.deadline is not None
         assert (sent.deadline - published).total_seconds() == case.deadline_s
+
+
+@each_case
+def test_a_judge_can_tell_a_scripted_case_by_its_query(incident: Incident, case: DraftCase) -> None:
+    """The judge sees no run id: a case that needs a fault has a query that no other case holds."""
+    if case.judge is not JudgeNeed.RULES:
+        assert [other.name for _, other in CASES if case.query in other.query] == [case.name]

@@ -29,13 +29,17 @@ class Ending(Contract):
 
 
 class JudgeNeed(StrEnum):
-    """How the judge must behave for a case; the judge's own rules decide in RULES."""
+    """How the judge must behave for a case; the judge's own rules decide in RULES.
+
+    The judge sees no run id. A case that needs another behaviour has a query of its
+    own, by which its calls can be told.
+    """
 
     RULES = "rules"
     DOWN = "down"
-    """Every call for this run fails."""
+    """Every call about the case's query fails."""
     SLOW = "slow"
-    """No call for this run answers before the run is cancelled or out of time."""
+    """No call about it answers before the run is cancelled or out of time."""
 
 
 class DraftCase(Contract):
