@@ -18,38 +18,51 @@ _TEMPLATES: Mapping[Locale, Mapping[FallbackType, tuple[str, str]]] = {
     "en": {
         FallbackType.INSUFFICIENT_EVIDENCE: (
             "No conclusion: not enough evidence",
-            "The checks that were completed do not support a conclusion. What was observed, if "
-            "anything, is listed below. A check without matches says nothing about the health of "
-            "a system and excludes no cause. Please continue the investigation by hand.",
+            (
+                "The checks that were completed do not support a conclusion. What was observed, "
+                "if anything, is listed below. A check without matches says nothing about the "
+                "health of a system and excludes no cause. Please continue the investigation "
+                "by hand."
+            ),
         ),
         FallbackType.MISSING_REQUIRED_CONTEXT: (
             "No conclusion: information is missing",
-            "The investigation could not begin because required information was missing. Please "
-            "name the affected system, the symptom and the time window, and ask again.",
+            (
+                "The investigation could not begin because required information was missing. "
+                "Please name the affected system, the symptom and the time window, and ask again."
+            ),
         ),
         FallbackType.EVIDENCE_VALIDATION_FAILED: (
             "Report withheld: its evidence could not be verified",
-            "A report was written, but its references to evidence could not be verified, so it "
-            "is not shown. Please investigate by hand or ask again.",
+            (
+                "A report was written, but its references to evidence could not be verified, so it "
+                "is not shown. Please investigate by hand or ask again."
+            ),
         ),
         FallbackType.SEMANTIC_UNSUPPORTED: (
             "Report withheld: its evidence does not support it",
-            "A report was written from verified evidence, but a review found that it does not "
-            "follow from that evidence, so it is not shown. The sources below were really looked "
-            "at. Please judge them yourself.",
+            (
+                "A report was written from verified evidence, but a review found that it does not "
+                "follow from that evidence, so it is not shown. The sources below were really "
+                "looked at. Please judge them yourself."
+            ),
         ),
         FallbackType.SEMANTIC_UNAVAILABLE: (
             "Report withheld: it could not be reviewed",
-            "A report was written from verified evidence, but its review could not be completed, "
-            "so it is not shown. The sources below were really looked at. Please judge them "
-            "yourself or ask again later.",
+            (
+                "A report was written from verified evidence, but its review could not be "
+                "completed, so it is not shown. The sources below were really looked at. Please "
+                "judge them yourself or ask again later."
+            ),
         ),
     },
     "zh-CN": {
         FallbackType.INSUFFICIENT_EVIDENCE: (
             "暂无结论：证据不足",
-            "已完成的检查不足以支持结论。如有观察结果，列于下方。无匹配的检查不代表系统健康，"
-            "也不能排除任何原因。请人工继续排查。",
+            (
+                "已完成的检查不足以支持结论。如有观察结果，列于下方。无匹配的检查不代表系统健康，"
+                "也不能排除任何原因。请人工继续排查。"
+            ),
         ),
         FallbackType.MISSING_REQUIRED_CONTEXT: (
             "暂无结论：缺少必要信息",
@@ -61,13 +74,17 @@ _TEMPLATES: Mapping[Locale, Mapping[FallbackType, tuple[str, str]]] = {
         ),
         FallbackType.SEMANTIC_UNSUPPORTED: (
             "报告未发布：证据不支持其内容",
-            "报告基于已核实的证据生成，但复核认为其内容不能由这些证据得出，因此不予展示。"
-            "下列来源确实查询过，请自行判断。",
+            (
+                "报告基于已核实的证据生成，但复核认为其内容不能由这些证据得出，因此不予展示。"
+                "下列来源确实查询过，请自行判断。"
+            ),
         ),
         FallbackType.SEMANTIC_UNAVAILABLE: (
             "报告未发布：复核未能完成",
-            "报告基于已核实的证据生成，但复核未能完成，因此不予展示。下列来源确实查询过，"
-            "请自行判断或稍后重试。",
+            (
+                "报告基于已核实的证据生成，但复核未能完成，因此不予展示。下列来源确实查询过，"
+                "请自行判断或稍后重试。"
+            ),
         ),
     },
 }

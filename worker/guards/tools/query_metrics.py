@@ -17,7 +17,10 @@ _NUMBER = re.compile(
     r"(?<![\w:])(?:0[xX][0-9A-Fa-f]++|(?:\d++(?:\.\d*+)?|\.\d++)(?:[eE][+-]?\d++)?)(?!\w)"
 )
 _NAME = re.compile(r"[A-Za-z_:][\w:]*")
-_CONSTANT = frozenset({"vector", "scalar", "label_replace", "label_join", "bool", "inf", "nan"})
+_CONSTANT = frozenset(
+    {"vector", "scalar", "label_replace", "label_join", "bool", "and", "or", "unless"}
+    | {"inf", "nan"}
+)
 
 
 def reads_no_series(query: str) -> bool:
