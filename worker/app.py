@@ -4,12 +4,14 @@ Importing this module connects to nothing and reads no setting; both happen when
 the app is first configured, and clients are made in the process that uses them.
 """
 
+import logging
 import os
 from functools import cache
 from typing import Any
 
 import redis
 from celery import Celery
+from celery.signals import worker_init, worker_process_init, worker_ready
 
 from worker import consumer, tasks
 from worker.adapters.cancellations import redis_cancellations
@@ -17,6 +19,7 @@ from worker.adapters.keys import Keys
 from worker.adapters.kombu_sender import KombuSender
 from worker.adapters.openai_model import OpenAIModel, OpenAISettings
 from worker.adapters.queues import TASKS
+from worker.adapters.redis_promise import UnsafeStore, examine
 from worker.adapters.redis_records import (
     RedisInbox,
     RedisInvocations,
@@ -24,8 +27,10 @@ from worker.adapters.redis_records import (
     RedisRecords,
 )
 from worker.guards.tools import BUILT_IN
-from worker.settings import Settings, read_settings
+from worker.settings import Settings, WrongSettings, read_settings
 from worker.stage.engine import Stage
+
+log = logging.getLogger("release_stage")
 
 
 @cache
@@ -46,7 +51,11 @@ def broker_options(chosen: Settings) -> dict[str, Any]:
 
 def celery_settings() -> dict[str, Any]:
     """Celery's configuration, as the promise of one ending per run needs it."""
-    chosen = settings()
+    try:
+        chosen = settings()
+    except WrongSettings as error:
+        # Celery's own command line asks for these; a person should read a sentence.
+        raise SystemExit(f"release-stage: {error}") from None
     return {
         "broker_url": chosen.broker(),
         "broker_transport_options": broker_options(chosen),
@@ -109,3 +118,40 @@ app = Celery("release_stage", set_as_current=False)
 app.add_defaults(celery_settings)
 tasks.register(app, stage)
 consumer.install(app, stage)
+
+
+def examine_store() -> tuple[str, ...]:
+    """Refuse a Redis that evicts; returns which parts of the promise this one cannot keep.
+
+    Raises SystemExit with a sentence.
+    """
+    client = redis.Redis.from_url(settings().redis_url)
+    try:
+        return examine(client)
+    except UnsafeStore as error:
+        raise SystemExit(f"release-stage: {error}") from None
+    except redis.RedisError as error:
+        raise SystemExit(
+            f"release-stage: Redis at REDIS_URL does not answer ({type(error).__name__})"
+        ) from None
+    finally:
+        client.close()
+
+
+@worker_init.connect(weak=False)
+def _before_work(**_: Any) -> None:
+    examine_store()
+
+
+@worker_ready.connect(weak=False)
+def _when_ready(**_: Any) -> None:
+    for shortfall in examine_store():
+        log.warning(shortfall)
+
+
+@worker_process_init.connect(weak=False)
+def _in_each_process(**_: Any) -> None:
+    """Listen for cancelled runs before the first call is made."""
+    model = stage().model
+    if isinstance(model, OpenAIModel):
+        model.start()

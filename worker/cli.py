@@ -14,7 +14,7 @@ import redis
 
 from worker.adapters.keys import Keys
 from worker.adapters.redis_lease import RedisLease
-from worker.app import settings, stage
+from worker.app import examine_store, settings, stage
 from worker.offline.demo import run_demo
 from worker.relay import LEASE, run_relay
 from worker.settings import WrongSettings
@@ -59,6 +59,8 @@ def _demo(chosen: argparse.Namespace) -> int:
 
 def _relay(_: argparse.Namespace) -> int:
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
+    for shortfall in examine_store():
+        logging.warning(shortfall)
     stop = Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())

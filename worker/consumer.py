@@ -12,6 +12,7 @@ from celery import Celery, bootsteps
 from kombu import Consumer
 from kombu.message import Message
 
+from worker.adapters.plain_redis import accept_plain
 from worker.adapters.queues import CONTROL, DRAFTS
 from worker.ports import SendFailed, StoreUnavailable
 from worker.stage.admit import admit
@@ -31,6 +32,7 @@ def install(app: Celery, stage: Callable[[], Stage]) -> None:
         requires = ("celery.worker.consumer.tasks:Tasks",)
 
         def get_consumers(self, channel: Any) -> list[Consumer]:
+            accept_plain(channel)
             self.timer = self._consumer.timer
             consumers = []
             for queue in (CONTROL, DRAFTS):
