@@ -1,0 +1,194 @@
+"""What comes next, and when to look again: read from the record alone."""
+
+import pytest
+
+from tests.run.story import (
+    CHECK,
+    EVERY_REF,
+    PUBLISH,
+    RECHECK,
+    REPAIR,
+    REREVIEW,
+    REVIEW,
+    START,
+    Story,
+    aborted,
+    record,
+)
+from worker.run.events import Answer, Finished
+from worker.run.outcomes import RETRYABLE, AttemptOutcome
+from worker.run.path import after, due_at, next_step, time_left_for
+from worker.run.policy import Policy
+from worker.run.state import Attempt, Run
+from worker.run.steps import Step, StepRef, errback_id, every_ref, message_id, task_id
+
+O = AttemptOutcome  # noqa: E741  # the table below is read by its outcomes
+POLICY = Policy()
+FINAL = sorted(
+    set(AttemptOutcome) - RETRYABLE - {O.PASSED, O.VIOLATED, O.UNCONCLUDED, O.REPAIRED, O.ALTERED}
+)
+
+ROADS: list[tuple[str, dict[StepRef, AttemptOutcome], StepRef]] = [
+    ("a new run is checked", {}, CHECK),
+    ("a passed check is reviewed", {CHECK: O.PASSED}, REVIEW),
+    ("a draft without a conclusion is published", {CHECK: O.UNCONCLUDED}, PUBLISH),
+    ("a violated check is repaired", {CHECK: O.VIOLATED}, REPAIR),
+    ("a repaired draft is checked again", {CHECK: O.VIOLATED, REPAIR: O.REPAIRED}, RECHECK),
+    (
+        "a repaired draft that passes is reviewed",
+        {CHECK: O.VIOLATED, REPAIR: O.REPAIRED, RECHECK: O.PASSED},
+        REVIEW,
+    ),
+    (
+        "a second violation is not repaired again",
+        {CHECK: O.VIOLATED, REPAIR: O.REPAIRED, RECHECK: O.VIOLATED},
+        PUBLISH,
+    ),
+    (
+        "a second review follows the repaired draft's lost one",
+        {CHECK: O.VIOLATED, REPAIR: O.REPAIRED, RECHECK: O.PASSED, REVIEW: O.LOST},
+        REREVIEW,
+    ),
+    *(
+        (f"a repair that came to {outcome} is final", {CHECK: O.VIOLATED, REPAIR: outcome}, PUBLISH)
+        for outcome in sorted(set(AttemptOutcome) - {O.REPAIRED})
+    ),
+    *(
+        (f"{outcome} is asked again", {CHECK: O.PASSED, REVIEW: outcome}, REREVIEW)
+        for outcome in sorted(RETRYABLE)
+    ),
+    *(
+        (f"{outcome} is not asked again", {CHECK: O.PASSED, REVIEW: outcome}, PUBLISH)
+        for outcome in FINAL
+    ),
+    *(
+        (
+            f"a second review that came to {outcome} is the last",
+            {CHECK: O.PASSED, REVIEW: O.TIMEOUT, REREVIEW: outcome},
+            PUBLISH,
+        )
+        for outcome in sorted({*RETRYABLE, *FINAL})
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "expected"), [road[1:] for road in ROADS], ids=[road[0] for road in ROADS]
+)
+def test_next_step_follows_from_the_record(
+    outcomes: dict[StepRef, AttemptOutcome], expected: StepRef
+) -> None:
+    """Each outcome has one step that follows."""
+    assert next_step(record(outcomes), POLICY) == expected
+
+
+def test_technical_failures_are_the_retryable_ones() -> None:
+    """A valid answer, a refusal by the provider and an end of the run are never asked again."""
+    assert {
+        O.TIMEOUT,
+        O.TRANSPORT,
+        O.RATE_LIMITED,
+        O.UNPARSEABLE,
+        O.OFF_SCHEMA,
+        O.LOST,
+    } == RETRYABLE
+
+
+def test_repair_can_be_turned_off() -> None:
+    """Without repair a violated check is published at once."""
+    assert next_step(record({CHECK: O.VIOLATED}), Policy(repair_attempts=0)) == PUBLISH
+
+
+@pytest.mark.parametrize(
+    "run", [Run(run_id="r"), record({}).model_copy(update={"ending": aborted("CANCELLED")})]
+)
+def test_only_an_open_run_has_a_next_step(run: Run) -> None:
+    """A cancel mark and an ended run have none, and are never due."""
+    assert next_step(run, POLICY) is None
+    assert due_at(run, POLICY) is None
+
+
+@pytest.mark.parametrize(
+    ("first_took", "expected"),
+    [(0.0, REREVIEW), (40.0, REREVIEW), (99.0, REREVIEW), (99.5, PUBLISH), (130.0, PUBLISH)],
+)
+def test_second_review_needs_a_second_of_the_guards_time(
+    first_took: float, expected: StepRef
+) -> None:
+    """The guard's total counts call time: under a second left, no call is started."""
+    ended = Attempt(
+        grants=1, claimed_at=START, ended_at=START + first_took, timeout=60.0, outcome=O.TRANSPORT
+    )
+    run = record({CHECK: O.PASSED}).with_attempt(REVIEW, ended)
+    assert next_step(run, POLICY) == expected
+
+
+def test_lost_attempt_is_charged_its_whole_time() -> None:
+    """Nobody knows when a lost call ended: it counts with the time it was given."""
+    lost = Attempt(grants=1, claimed_at=START, ended_at=START + 70, timeout=45.0, outcome=O.LOST)
+    run = record({CHECK: O.PASSED}).with_attempt(REVIEW, lost)
+    assert time_left_for(run, Step.REVIEW_SEMANTICS, POLICY) == 55.0
+    running = Attempt(grants=1, claimed_at=START, timeout=45.0)
+    run = run.with_attempt(REVIEW, running)
+    assert time_left_for(run, Step.REVIEW_SEMANTICS, POLICY) == 55.0
+
+
+def test_queueing_does_not_count() -> None:
+    """An attempt that nobody has started has used nothing of the guard's time."""
+    assert time_left_for(record({CHECK: O.PASSED}), Step.REVIEW_SEMANTICS, POLICY) == 100.0
+    assert time_left_for(record({CHECK: O.VIOLATED}), Step.REPAIR_EVIDENCE, POLICY) == 60.0
+
+
+@pytest.mark.parametrize(
+    ("step", "chain"),
+    [
+        (CHECK, (REVIEW, PUBLISH)),
+        (RECHECK, (REVIEW, PUBLISH)),
+        (REPAIR, (RECHECK, REVIEW, PUBLISH)),
+        (REVIEW, (PUBLISH,)),
+        (REREVIEW, (PUBLISH,)),
+        (PUBLISH, ()),
+    ],
+)
+def test_straight_path_behind_a_step(step: StepRef, chain: tuple[StepRef, ...]) -> None:
+    """What is enqueued with a step is what follows if it goes well."""
+    assert after(step) == chain
+
+
+def test_due_time_is_resend_then_lease_then_deadline() -> None:
+    """Unclaimed: the next sending. Held: the lease's end. Never later than the deadline."""
+    story = Story()
+    assert due_at(story.run, POLICY) == START + POLICY.resend_first
+    assert story.claims(CHECK) is Answer.GRANTED
+    assert due_at(story.run, POLICY) == START + POLICY.lease(Step.CHECK_EVIDENCE)
+    story.after(2).hears(Finished(CHECK, O.VIOLATED))
+    assert due_at(story.run, POLICY) == START + 2 + POLICY.resend_first
+    short = Story(deadline=10.0)
+    assert due_at(short.run, POLICY) == START + 10
+    short.claims(CHECK)
+    assert due_at(short.run, POLICY) == START + 10
+    bare = record({})
+    assert due_at(bare, POLICY) == bare.deadline_at
+
+
+def test_ids_are_the_same_each_time_and_never_shared() -> None:
+    """Task, errback and message ids are pure functions of run, step, attempt and start."""
+    refs = every_ref(1, 2)
+    assert set(EVERY_REF) <= set(refs)
+    ids = [
+        *(task_id(run_id, ref) for run_id in ("a", "b") for ref in refs),
+        *(errback_id("a", ref, grant) for ref in refs for grant in (1, 2, 3)),
+        *(message_id("a", type_, round_) for type_ in ("X", "Y") for round_ in (0, 1)),
+    ]
+    assert len(set(ids)) == len(ids)
+    assert task_id("a", CHECK) == task_id("a", StepRef(0, Step.CHECK_EVIDENCE, 1))
+
+
+def test_limits_stand_in_order() -> None:
+    """Attempt, soft limit, hard limit, lease: each catches what the one before missed."""
+    for step in Step:
+        assert POLICY.soft_limit(step) < POLICY.hard_limit(step) < POLICY.lease(step)
+    assert POLICY.soft_limit(Step.REVIEW_SEMANTICS) == POLICY.attempt_timeout + 2
+    assert POLICY.hard_limit(Step.REPAIR_EVIDENCE) == POLICY.attempt_timeout + 5
+    assert POLICY.soft_limit(Step.PUBLISH) == 30
+    assert POLICY.longest_lease() == 70
