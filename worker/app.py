@@ -13,7 +13,7 @@ import redis
 from celery import Celery
 from celery.signals import worker_init, worker_process_init, worker_ready
 
-from worker import consumer, tasks
+from worker import consumer, revokes, tasks
 from worker.adapters.cancellations import redis_cancellations
 from worker.adapters.keys import Keys
 from worker.adapters.kombu_sender import KombuSender
@@ -93,7 +93,9 @@ def build_stage(celery: Celery, chosen: Settings) -> Stage:
                 model=chosen.model,
                 response_format=chosen.response_format,
             ),
-            cancellations=lambda: redis_cancellations(chosen.redis_url, keys.closed_calls),
+            cancellations=lambda: redis_cancellations(
+                chosen.redis_url, keys.closed_calls, keys.closed_runs
+            ),
         ),
         sender=KombuSender(chosen.broker(), broker_options(chosen)),
         dispatcher=tasks.CeleryDispatcher(celery, chosen.policy()),
@@ -118,6 +120,7 @@ app = Celery("release_stage", set_as_current=False)
 app.add_defaults(celery_settings)
 tasks.register(app, stage)
 consumer.install(app, stage)
+revokes.install(app, stage)
 
 
 def examine_store() -> tuple[str, ...]:

@@ -66,9 +66,7 @@ def _relay(_: argparse.Namespace) -> int:
         signal.signal(number, lambda *_: stop.set())
     keys = Keys(settings().key_prefix)
     holder = f"{socket.gethostname()}:{getpid()}"
-    lease = RedisLease(
-        redis.Redis.from_url(settings().redis_url), keys.relay_lease, holder, LEASE
-    )
+    lease = RedisLease(redis.Redis.from_url(settings().redis_url), keys.relay_lease, holder, LEASE)
     run_relay(stage(), lease, stop, settings().relay_interval)
     return 0
 

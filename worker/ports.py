@@ -13,7 +13,7 @@ written in ``run.outcomes`` and nowhere else:
     └── ModelCancelled      the run was cancelled while the call was open
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from time import monotonic
 from typing import ClassVar, Protocol
@@ -176,6 +176,10 @@ class Records(Protocol):
 
     def due(self, limit: int) -> Sequence[str]:
         """Ids of open runs whose due time has come, the longest overdue first."""
+        ...
+
+    def closed(self, since: float) -> Set[str]:
+        """Ids of runs that were aborted at least ``since`` seconds and at most an hour ago."""
         ...
 
 

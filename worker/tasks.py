@@ -57,6 +57,11 @@ class SilentTask(Task):  # type: ignore[misc]  # celery ships no types
     Request = "worker.tasks:SilentRequest"
 
 
+class StepTask(Task):  # type: ignore[misc]  # celery ships no types
+    Request = "worker.revokes:StepRequest"
+    stage: Callable[[], Stage]
+
+
 def step_name(step: Step) -> str:
     """The Celery task name of a step."""
     return f"release.{step}"
@@ -149,7 +154,7 @@ def _register_step(app: Celery, stage: Callable[[], Stage], step: Step) -> None:
 
         return _through(task, stage, run_id, carry_out)
 
-    app.task(name=step_name(step), bind=True)(door)
+    app.task(name=step_name(step), bind=True, base=StepTask, stage=staticmethod(stage))(door)
 
 
 def _through(

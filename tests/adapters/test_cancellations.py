@@ -17,6 +17,7 @@ from worker.offline.redis_server import RedisServer
 from worker.ports import ModelCall, ModelCancelled, ModelFailure
 
 CHANNEL = "test:cancelled"
+CLOSED = "test:closed"
 
 
 @pytest.fixture
@@ -46,7 +47,8 @@ def test_a_published_run_id_closes_the_call_also_after_redis_restarted(
     """The listener lives from before the first call, survives Redis, and cancels at once."""
     url = redis_server.url
     model = OpenAIModel(
-        OpenAISettings(provider.url, "key", "judge"), lambda: redis_cancellations(url, CHANNEL)
+        OpenAISettings(provider.url, "key", "judge"),
+        lambda: redis_cancellations(url, CHANNEL, CLOSED),
     )
     try:
         model.start()
@@ -79,7 +81,8 @@ def test_a_quiet_channel_stays_subscribed(
     monkeypatch.setattr(cancellations, "_QUIET_SECONDS", 0.02)
     url = redis_server.url
     model = OpenAIModel(
-        OpenAISettings(provider.url, "key", "judge"), lambda: redis_cancellations(url, CHANNEL)
+        OpenAISettings(provider.url, "key", "judge"),
+        lambda: redis_cancellations(url, CHANNEL, CLOSED),
     )
     try:
         model.start()
@@ -112,7 +115,9 @@ def test_a_server_that_falls_silent_is_left_and_tried_again(
         threading.Thread(target=accept, daemon=True).start()
         model = OpenAIModel(
             OpenAISettings(provider.url, "key", "judge"),
-            lambda: redis_cancellations(f"redis://127.0.0.1:{port}?socket_timeout=0.2", CHANNEL),
+            lambda: redis_cancellations(
+                f"redis://127.0.0.1:{port}?socket_timeout=0.2", CHANNEL, CLOSED
+            ),
         )
         try:
             model.start()
@@ -128,7 +133,7 @@ def test_calls_do_not_wait_for_a_redis_that_is_away() -> None:
     with FaultServer() as answering:
         model = OpenAIModel(
             OpenAISettings(answering.url, "key", "judge"),
-            lambda: redis_cancellations("redis://127.0.0.1:1", CHANNEL),
+            lambda: redis_cancellations("redis://127.0.0.1:1", CHANNEL, CLOSED),
         )
         try:
             assert model.ask(call("run-1")).text == "{}"

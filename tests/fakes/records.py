@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 
 from worker.ports import (
@@ -45,6 +45,7 @@ class FakeStore:
         self.inbox: dict[str, tuple[float, bytes]] = {}
         self.invocations: dict[tuple[str, str], bytes] = {}
         self.closed_calls: list[str] = []
+        self.closed_at: dict[str, float] = {}
         self._entries = 0
 
     def reach(self) -> None:
@@ -109,6 +110,7 @@ class FakeRecords:
             entries = tuple(OutboxEntry(store.append(message), message) for message in outgoing)
             if close_calls:
                 store.closed_calls.append(run.run_id)
+                store.closed_at[run.run_id] = store.clock()
             return Committed(row.revision, entries)
 
     def due(self, limit: int) -> Sequence[str]:
@@ -118,6 +120,13 @@ class FakeRecords:
             now = self._store.clock()
             found = sorted((at, run_id) for run_id, at in self._store.due.items() if at <= now)
             return [run_id for _, run_id in found[:limit]]
+
+    def closed(self, since: float) -> Set[str]:
+        """As the port says."""
+        with self._store.lock:
+            self._store.reach()
+            latest = self._store.clock() - since
+            return {run_id for run_id, at in self._store.closed_at.items() if at <= latest}
 
     def _row(self, run_id: str) -> _Row:
         row = self._store.rows.get(run_id)

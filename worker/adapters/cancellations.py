@@ -10,8 +10,11 @@ from redis.exceptions import ConnectionError as RedisConnectionError
 _QUIET_SECONDS = 5.0
 
 
-async def redis_cancellations(url: str, channel: str) -> AsyncIterator[str]:
+async def redis_cancellations(url: str, channel: str, closed_runs: str) -> AsyncIterator[str]:
     """Yield the run ids published on ``channel``, for as long as the connection lives.
+
+    First come the ids in the sorted set ``closed_runs``: what was published while nobody
+    listened is found there.
 
     Raises redis.exceptions.RedisError when it breaks, and also when the server stops
     answering without closing. It does not connect again by itself: whoever iterates
@@ -19,6 +22,8 @@ async def redis_cancellations(url: str, channel: str) -> AsyncIterator[str]:
     """
     async with Redis.from_url(url, retry=Retry(NoBackoff(), 0)) as redis, redis.pubsub() as pubsub:
         await pubsub.subscribe(channel)
+        for run_id in await redis.zrange(closed_runs, 0, -1):
+            yield run_id.decode("utf-8", "replace")
         asked = False
         while True:
             message = await pubsub.get_message(timeout=_QUIET_SECONDS)

@@ -1,6 +1,6 @@
 -- Write what the reducer decided about one run, or nothing at all.
 --
--- KEYS  1 run hash, 2 open runs (sorted set), 3 outbox (stream)
+-- KEYS  1 run hash, 2 open runs (sorted set), 3 outbox (stream), 4 closed runs (sorted set)
 -- ARGV  1 expected revision, 2 run id, 3 next due time or '', 4 seconds to live or '',
 --       5 channel to announce a closing on or '', 6 number of hash fields, then
 --       field and value of each, then run id, message id, type, reply_to and body
@@ -33,6 +33,9 @@ while at <= #ARGV do
   at = at + 5
 end
 if ARGV[5] ~= '' then
+  local now = tonumber(redis.call('TIME')[1])
+  redis.call('ZREMRANGEBYSCORE', KEYS[4], '-inf', now - 3600)
+  redis.call('ZADD', KEYS[4], now, ARGV[2])
   redis.call('PUBLISH', ARGV[5], ARGV[2])
 end
 return reply

@@ -51,6 +51,11 @@ class Keys:
         return f"{self.prefix}close"
 
     @property
+    def closed_runs(self) -> str:
+        """Sorted set: the same ids by the time of their ending, for an hour."""
+        return f"{self.prefix}closed"
+
+    @property
     def relay_lease(self) -> str:
         """String: the name of the active relay, with an expiry."""
         return f"{self.prefix}relay"

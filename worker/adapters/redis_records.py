@@ -1,6 +1,6 @@
 """The ports of the record, on Redis: runs, outbox, inbox and invocations."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from importlib.resources import files
 from time import monotonic
@@ -84,7 +84,12 @@ class RedisRecords:
                 message.reply_to,
                 message.body,
             ]
-        keys = [self._keys.run(run.run_id), self._keys.open_runs, self._keys.outbox]
+        keys = [
+            self._keys.run(run.run_id),
+            self._keys.open_runs,
+            self._keys.outbox,
+            self._keys.closed_runs,
+        ]
         args = [
             expected,
             run.run_id,
@@ -117,6 +122,14 @@ class RedisRecords:
                 num=limit,
             )
         return [run_id.decode() for run_id in found]
+
+    def closed(self, since: float) -> Set[str]:
+        with _reachable():
+            seconds, _ = self._client.time()
+            found = self._client.zrange(
+                self._keys.closed_runs, "-inf", seconds - since, byscore=True
+            )
+        return {run_id.decode() for run_id in found}
 
 
 class RedisOutbox:

@@ -64,8 +64,7 @@ def render(
     body = wrap(message, message_id=id_, time=datetime.fromtimestamp(run.ended_at, UTC))
     destinations = ("",) if run.reply_to is None else ("", run.reply_to)
     return tuple(
-        OutgoingMessage(run.run_id, id_, message.TYPE, body, reply_to)
-        for reply_to in destinations
+        OutgoingMessage(run.run_id, id_, message.TYPE, body, reply_to) for reply_to in destinations
     )
 
 
@@ -103,5 +102,3 @@ def _message(
                 round=ROUND,
                 reason=AbortReason(run.ending.code),
             )
-
-
