@@ -21,6 +21,8 @@ from worker.settings import WrongSettings
 from worker.stage.cancel import cancel
 from worker.stage.show import show
 
+log = logging.getLogger("release_stage")
+
 
 def main(arguments: list[str] | None = None) -> int:
     """Run one command; returns the exit code: 0 done, 1 found wanting, 2 wrong use."""
@@ -60,7 +62,7 @@ def _demo(chosen: argparse.Namespace) -> int:
 def _relay(_: argparse.Namespace) -> int:
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
     for shortfall in examine_store():
-        logging.warning(shortfall)
+        log.warning(shortfall)
     stop = Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())

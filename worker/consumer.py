@@ -28,7 +28,7 @@ PAUSE = 1.0
 def install(app: Celery, stage: Callable[[], Stage]) -> None:
     """Make every worker of this app consume the plain queues."""
 
-    class PlainQueues(bootsteps.ConsumerStep):  # type: ignore[misc]  # celery ships no types
+    class PlainQueues(bootsteps.ConsumerStep):
         requires = ("celery.worker.consumer.tasks:Tasks",)
 
         def get_consumers(self, channel: Any) -> list[Consumer]:
@@ -57,8 +57,7 @@ def install(app: Celery, stage: Callable[[], Stage]) -> None:
             except (StoreUnavailable, SendFailed) as error:
                 log.warning("consumption pauses error=%s", type(error).__name__)
                 self.timer.call_after(PAUSE, message.requeue)
-            except Exception as error:
-                # An exception here would kill the worker; the message is kept instead.
+            except Exception as error:  # noqa: BLE001 - it would kill the worker
                 log.error("message kept as a dead letter error=%s", type(error).__name__)
                 stage().sender.park(_raw(message), type(error).__name__, "consumer")
                 message.ack()

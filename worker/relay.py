@@ -51,6 +51,5 @@ def _round(stage: Stage) -> None:
     for name, duty in DUTIES:
         try:
             duty(stage)
-        except Exception as error:
-            # One duty that fails must not keep the others from their work.
+        except Exception as error:  # noqa: BLE001 - one duty that fails must not stop the others
             log.error("relay duty failed duty=%s error=%s", name, type(error).__name__)

@@ -32,7 +32,7 @@ PATIENCE = 5.0
 _STEPS = frozenset(f"release.{step}" for step in Step)
 
 
-class StepRequest(Request):  # type: ignore[misc]  # celery ships no types
+class StepRequest(Request):
     """A step's delivery. One that was revoked while it ran is noticed when it is settled."""
 
     def acknowledge(self) -> None:
@@ -50,7 +50,7 @@ def install(app: Celery, stage: Callable[[], Stage]) -> None:
             return
         heed(stage, sender.name, request.kwargs)
 
-    class Revokes(bootsteps.StartStopStep):  # type: ignore[misc]  # celery ships no types
+    class Revokes(bootsteps.StartStopStep):
         requires = ("celery.worker.consumer.tasks:Tasks",)
 
         def __init__(self, parent: Any, **options: Any) -> None:

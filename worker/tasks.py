@@ -42,7 +42,7 @@ class StepFailed(Exception):
     """A step broke. Its text is a code, so that no traceback can carry content."""
 
 
-class SilentRequest(Request):  # type: ignore[misc]  # celery ships no types
+class SilentRequest(Request):
     """A request whose arguments nobody is shown: not in events, not in logs, not by inspect."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -50,14 +50,14 @@ class SilentRequest(Request):  # type: ignore[misc]  # celery ships no types
         self._argsrepr = self._kwargsrepr = "<a message>"
 
     def info(self, safe: bool = False) -> dict[str, Any]:
-        return super().info(safe=True)  # type: ignore[no-any-return]  # celery ships no types
+        return super().info(safe=True)
 
 
-class SilentTask(Task):  # type: ignore[misc]  # celery ships no types
+class SilentTask(Task):
     Request = "worker.tasks:SilentRequest"
 
 
-class StepTask(Task):  # type: ignore[misc]  # celery ships no types
+class StepTask(Task):
     Request = "worker.revokes:StepRequest"
     stage: Callable[[], Stage]
 
@@ -109,11 +109,10 @@ class CeleryDispatcher:
 
 def register(app: Celery, stage: Callable[[], Stage]) -> None:
     """Register the tasks. ``stage`` gives this process's stage when a task first needs it."""
-
     for step in Step:
         _register_step(app, stage, step)
 
-    @app.task(name=ATTEMPT_LOST, bind=True)  # type: ignore[untyped-decorator]
+    @app.task(name=ATTEMPT_LOST, bind=True)
     def attempt_lost(
         task: Task,
         failed_task_id: str,
@@ -128,13 +127,13 @@ def register(app: Celery, stage: Callable[[], Stage]) -> None:
         ref = StepRef(round, Step(step), attempt)
         return _through(task, stage, run_id, lambda house: lost(house, run_id, ref, grant))
 
-    @app.task(name=SUBMIT, base=SilentTask)  # type: ignore[untyped-decorator]
+    @app.task(name=SUBMIT, base=SilentTask)
     def submit(message: dict[str, Any] | str) -> str:
         """Admit a message that came as a task: an envelope, as an object or as JSON text."""
         raw = message.encode() if isinstance(message, str) else canonical(message)
         try:
             return admit(stage(), raw, SUBMIT)
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - only the name of its class may go on
             raise StepFailed(type(error).__name__) from None
 
 
@@ -165,8 +164,7 @@ def _through(
         report = carry_out(house)
         if not report.idle:
             _hand_on(task, house, report)
-    except Exception as error:
-        # Whatever broke, its text may hold content: only the name of its class goes on.
+    except Exception as error:  # noqa: BLE001 - its text may hold content, its class's name not
         raise StepFailed(type(error).__name__) from None
     if report.idle:
         raise Ignore

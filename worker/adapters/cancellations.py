@@ -1,6 +1,7 @@
 """Cancelled runs as they are published on a Redis channel."""
 
 from collections.abc import AsyncIterator
+from typing import Any
 
 from redis.asyncio import Redis
 from redis.asyncio.retry import Retry
@@ -22,7 +23,8 @@ async def redis_cancellations(url: str, channel: str, closed_runs: str) -> Async
     """
     async with Redis.from_url(url, retry=Retry(NoBackoff(), 0)) as redis, redis.pubsub() as pubsub:
         await pubsub.subscribe(channel)
-        for run_id in await redis.zrange(closed_runs, 0, -1):
+        closed: Any = await redis.zrange(closed_runs, 0, -1)
+        for run_id in closed:
             yield run_id.decode("utf-8", "replace")
         asked = False
         while True:
