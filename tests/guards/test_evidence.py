@@ -92,6 +92,7 @@ def test_each_citation_of_a_bad_record_is_named_by_its_place() -> None:
     ]
 
 
+@pytest.mark.scenario("evidence-check", "An empty result as negative observation")
 def test_valid_negative_observation() -> None:
     """An empty result supports a negative observation, and says no more than its scope."""
     report = check(one(NEGATIVE_OBSERVATION, record("query_logs", found=False)))
@@ -101,6 +102,7 @@ def test_valid_negative_observation() -> None:
     assert evidence.scope["query"] == "upstream timed out"
 
 
+@pytest.mark.scenario("evidence-check", "A positive claim on an empty result")
 def test_positive_claim_uses_no_evidence_result() -> None:
     """A normal analysis needs a hit."""
     assert found(one(NORMAL, record("query_logs", found=False))) == [
@@ -115,6 +117,7 @@ def test_negative_observation_uses_a_hit() -> None:
     ]
 
 
+@pytest.mark.scenario("evidence-check", "A call that did not look at everything")
 @pytest.mark.parametrize("kind", [NORMAL, NEGATIVE_OBSERVATION])
 @pytest.mark.parametrize("hit", [True, False])
 def test_a_deduplicated_call_supports_neither_kind(kind: str, hit: bool) -> None:
@@ -123,6 +126,7 @@ def test_a_deduplicated_call_supports_neither_kind(kind: str, hit: bool) -> None
     assert found(case) == [("CALL_DEDUPLICATED", "analyses[0].tool_call_ids[0]")]
 
 
+@pytest.mark.scenario("evidence-check", "A call that did not look at everything")
 @pytest.mark.parametrize(
     ("kind", "hit", "code"),
     [
@@ -340,6 +344,7 @@ def test_adding_a_violation_never_yields_a_snapshot(case: Case, data: st.DataObj
     assert report.violations
 
 
+@pytest.mark.scenario("evidence-check", "Order changes nothing")
 @given(sound_cases(), st.randoms(use_true_random=False))
 def test_order_of_records_and_keys_does_not_change_the_snapshot(case: Case, random: Any) -> None:
     """Same draft and same records are the same bytes, however they are held or written."""

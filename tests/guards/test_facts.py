@@ -46,6 +46,7 @@ WINDOW_ZH = WINDOW.replace("to", "至")
 AT = "2026-05-01T14:00:02Z"
 
 
+@pytest.mark.scenario("release-policy", "Facts of hits and of empty results")
 @pytest.mark.parametrize(
     ("tool", "found", "english", "chinese"),
     [
@@ -128,6 +129,7 @@ def test_every_tool_and_locale_has_words() -> None:
         assert set(words.check) == set(words.counted) == tools
 
 
+@pytest.mark.scenario("release-policy", "Calls that give no fact")
 def test_deduplicated_and_truncated_calls_give_no_fact() -> None:
     """They did not look at everything that they claim to have looked at."""
     for found in (True, False):

@@ -17,6 +17,7 @@ FACT = ObservedFact(tool="query_logs", source="gateway", observed_at=WHEN, found
 WITHOUT_SOURCES = [FallbackType.EVIDENCE_VALIDATION_FAILED, FallbackType.MISSING_REQUIRED_CONTEXT]
 
 
+@pytest.mark.scenario("release-policy", "Both languages")
 @pytest.mark.parametrize("locale", LOCALES)
 @pytest.mark.parametrize("type_", list(FallbackType))
 def test_every_type_and_locale_has_a_template(type_: FallbackType, locale: Locale) -> None:

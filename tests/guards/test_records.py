@@ -54,6 +54,7 @@ def test_fabricated_or_cross_run_tool_call() -> None:
     assert read(record(tool_call_id="call-2")) is Code.RECORD_ID_MISMATCH
 
 
+@pytest.mark.scenario("evidence-check", "A call that came to nothing")
 @pytest.mark.parametrize(
     ("changes", "code"),
     [
@@ -104,6 +105,7 @@ def test_unknown_fields_of_a_newer_recorder_are_passed_over() -> None:
     assert isinstance(read(record(raw_response="anything", region="eu")), VerifiedCall)
 
 
+@pytest.mark.scenario("evidence-check", "A result at odds with its record")
 @pytest.mark.parametrize("name", ["query_traces", "", "RUN_COMMAND", "run_command "])
 def test_an_unknown_tool_fails_closed(name: str) -> None:
     """Nobody can say what its result means."""
@@ -150,6 +152,7 @@ def test_a_window_of_one_moment_and_an_empty_log_query_are_scopes() -> None:
     assert isinstance(read(record("query_logs", request=request)), VerifiedCall)
 
 
+@pytest.mark.scenario("evidence-check", "A result at odds with its record")
 @pytest.mark.parametrize("tool", TOOLS)
 @pytest.mark.parametrize(
     ("changes", "code"),
@@ -168,6 +171,7 @@ def test_projection_contract_mismatch(tool: str, changes: dict[str, Any], code: 
     assert read(record(tool, agent_result=result(tool, **changes))) is code
 
 
+@pytest.mark.scenario("evidence-check", "A result at odds with its record")
 @pytest.mark.parametrize(
     "text",
     [
@@ -253,6 +257,7 @@ def test_a_status_must_be_borne_out_by_the_content(
         assert call is Code.STATUS_INCONSISTENT
 
 
+@pytest.mark.scenario("evidence-check", "A result that repeats its request")
 @pytest.mark.parametrize(
     ("tool", "request_changes", "content"),
     [

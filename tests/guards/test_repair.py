@@ -276,6 +276,7 @@ def test_a_repair_of_references_alone_is_accepted(original: DiagnosisDraft) -> N
     assert result.model_fields_set == original.model_fields_set
 
 
+@pytest.mark.scenario("evidence-repair", "Any visible difference")
 @given(drafts(), st.data())
 def test_a_repair_that_changes_anything_visible_is_never_accepted(
     original: DiagnosisDraft, data: st.DataObject

@@ -65,6 +65,7 @@ def test_binary_review_output(verdict: Verdict) -> None:
     assert parse_answer(f" \n\t\r{text}\r\n ") == Review(verdict, " Because of\nthis. ")
 
 
+@pytest.mark.scenario("semantic-review", "Nothing but a verdict and a reason")
 @pytest.mark.parametrize(
     "text",
     [
@@ -95,6 +96,7 @@ def test_an_answer_that_is_not_one_strict_document_is_unparseable(text: str) -> 
         parse_answer(text)
 
 
+@pytest.mark.scenario("semantic-review", "Nothing but a verdict and a reason")
 @pytest.mark.parametrize(
     "value",
     [

@@ -3,6 +3,7 @@
 import json
 from typing import Any
 
+import pytest
 from hypothesis import given
 
 from contracts.draft import NORMAL
@@ -23,6 +24,7 @@ def analysis(name: str, *ids: str) -> dict[str, Any]:
     return {"analysis_id": name, "kind": NORMAL, "text": f"Text {name}.", "tool_call_ids": ids}
 
 
+@pytest.mark.scenario("evidence-check", "Every tool in one snapshot")
 def test_supported_rag_log_and_mysql_projections() -> None:
     """Each call stands under its analysis with source, scope, time and exact content."""
     tools = ("lookup_knowledge", "query_logs", "query_mysql")
@@ -123,6 +125,7 @@ def test_sources_are_each_named_once_in_the_order_of_the_draft() -> None:
     ]
 
 
+@pytest.mark.scenario("evidence-check", "No call id in the snapshot")
 @given(sound_cases())
 def test_no_tool_call_id_is_in_the_snapshot(case: Case) -> None:
     """Nor is any field but those that the review needs."""

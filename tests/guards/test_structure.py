@@ -94,6 +94,7 @@ def test_empty_and_repeated_references_are_violations(section: str) -> None:
         assert found(**{section: value}) == expected
 
 
+@pytest.mark.scenario("evidence-check", "Text that a reader cannot see")
 @pytest.mark.parametrize("blank", BLANKS)
 def test_blank_text_is_a_violation_everywhere_a_reader_sees_text(blank: str) -> None:
     """Invisible characters are no text."""
