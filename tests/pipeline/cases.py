@@ -2,7 +2,9 @@
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
+from uuid import uuid4
 
+from contracts.base import isoformat
 from contracts.evidence import EvidenceStatus, InvocationRecord, Lifecycle
 from contracts.messages import DraftReady
 from contracts.strict_json import canonical
@@ -48,7 +50,11 @@ def disk_records(run_id: str) -> tuple[InvocationRecord, ...]:
             stdout="Filesystem Size Used Avail Use% Mounted on\n/dev/sdb1 20G 20G 0 100% /var",
         ),
         command_record(
-            run_id, "call-grep", command="grep -c oom-killer /var/log/kern.log", stdout="", exit_code=1
+            run_id,
+            "call-grep",
+            command="grep -c oom-killer /var/log/kern.log",
+            stdout="",
+            exit_code=1,
         ),
     )
 
@@ -95,3 +101,26 @@ def draft_ready(run_id: str, draft: Any, **changes: Any) -> DraftReady:
         "draft": draft,
     }
     return DraftReady.model_validate({**fields, **changes}, strict=False)
+
+
+def event(run_id: str, draft: Any, *, data: dict[str, Any] | None = None, **attributes: Any) -> Any:
+    """A CloudEvent as a producer in any language would write it, as a plain object.
+
+    ``data`` adds to or replaces fields of the data, ``attributes`` those of the envelope.
+    """
+    return {
+        "specversion": "1.0",
+        "id": str(uuid4()),
+        "source": "/agents/plain",
+        "type": "release_stage.DraftReady.v1",
+        "subject": run_id,
+        "time": isoformat(datetime.now(UTC)),
+        **attributes,
+        "data": {
+            "run_id": run_id,
+            "session_id": "session-1",
+            "query": f"Why does checkout fail? ({run_id})",
+            "draft": draft,
+            **(data or {}),
+        },
+    }

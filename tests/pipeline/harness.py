@@ -1,24 +1,36 @@
 """A whole stage of real processes for one test session, and the words to speak with it."""
 
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
 import redis
+from celery import Celery
 from kombu import Connection
 
 from contracts.envelope import Envelope
 from contracts.evidence import InvocationRecord
 from contracts.messages import DraftReady
+from tests.pipeline.dying import DIED
 from worker.adapters.keys import Keys
+from worker.adapters.queues import DEAD, TASKS
 from worker.client import InvocationWriter, ResultConsumer, StageClient
 from worker.offline.judge import JudgeServer
 from worker.offline.processes import Process, start_relay, start_worker, wait_until
 from worker.offline.redis_server import RedisServer
 from worker.run.state import Run
+from worker.run.steps import Step, StepRef, every_ref, task_id
+from worker.settings import Settings
+from worker.tasks import CeleryDispatcher
 
 PATIENCE = 30.0
 """Seconds that a test waits for what must happen. Only a failure takes that long."""
@@ -38,6 +50,19 @@ QUICK = {
 }
 """The waits of production, scaled down."""
 
+CHECK = StepRef(0, Step.CHECK_EVIDENCE, 1)
+SECOND_CHECK = StepRef(0, Step.CHECK_EVIDENCE, 2)
+REPAIR = StepRef(0, Step.REPAIR_EVIDENCE, 1)
+REVIEW = StepRef(0, Step.REVIEW_SEMANTICS, 1)
+SECOND_REVIEW = StepRef(0, Step.REVIEW_SEMANTICS, 2)
+PUBLISH = StepRef(0, Step.PUBLISH, 1)
+
+_ROOT = Path(__file__).resolve().parents[2]
+_TASK_LINE = re.compile(
+    r"Task (?P<name>\S+)\[(?P<id>[0-9a-f-]{36})\] "
+    r"(?:(?P<what>received|ignored)|succeeded in \S+ '(?P<code>\w+)')"
+)
+
 
 @dataclass
 class LocalStage:
@@ -49,6 +74,7 @@ class LocalStage:
     environment: dict[str, str]
     processes: list[Process] = field(default_factory=list)
     results: dict[str, list[Envelope]] = field(default_factory=dict)
+    letters: list[tuple[str, bytes]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.redis: Any = redis.Redis.from_url(self.redis_server.url)
@@ -117,19 +143,106 @@ class LocalStage:
         self.results.setdefault(envelope.subject, []).append(envelope)
 
     def dead(self) -> list[tuple[str, bytes]]:
-        """Take all dead letters: reason and raw body of each."""
-        letters: list[tuple[str, bytes]] = []
+        """All dead letters that came so far: reason and raw body of each."""
         with Connection(self.redis_server.broker_url) as connection:
-            queue = connection.SimpleQueue("release.dead")
-            while queue.qsize():
-                message = queue.get(timeout=1)
-                body = message.body
-                letters.append(
-                    (message.headers["reason"], body if isinstance(body, bytes) else body.encode())
-                )
-                message.ack()
+            queue = connection.SimpleQueue(DEAD)
+            with suppress(queue.Empty):
+                while True:
+                    message = queue.get(block=False)
+                    body = message.body
+                    raw = body if isinstance(body, bytes) else body.encode()
+                    self.letters.append((message.headers["reason"], raw))
+                    message.ack()
             queue.close()
-        return letters
+        return self.letters
+
+    def dead_letter(self, raw: bytes) -> str:
+        """Wait for the dead letter that is exactly these bytes; returns its reason."""
+
+        def has_come() -> bool:
+            return any(body == raw for _, body in self.dead())
+
+        wait_until(has_come, PATIENCE, "a dead letter")
+        (reason,) = (reason for reason, body in self.letters if body == raw)
+        return reason
+
+    def reply(self, reply_to: str) -> Envelope:
+        """Wait for one message on a reply queue."""
+        found: list[Envelope] = []
+        consumer = ResultConsumer(self.redis_server.url, name=f"{uuid4()}", reply_to=reply_to)
+
+        def has_come() -> bool:
+            consumer.consume(found.append, timeout=0.05)
+            return bool(found)
+
+        try:
+            wait_until(has_come, PATIENCE, f"a message on {reply_to}")
+        finally:
+            consumer.close()
+        (message,) = found
+        return message
+
+    def age_inbox(self, message_id: str) -> None:
+        """Make an inbox entry as old as one that the broker never brought."""
+        written = datetime.now(UTC).timestamp() - 60
+        assert self.redis.zadd(self.keys.inbox, {message_id: written}, xx=True, ch=True)
+
+    @cached_property
+    def dispatcher(self) -> CeleryDispatcher:
+        """What a worker enqueues steps with, here to deliver one again."""
+        app = Celery("tests", set_as_current=False)
+        app.conf.update(
+            broker_url=self.redis_server.broker_url,
+            task_queues=[TASKS],
+            task_default_queue=TASKS.name,
+            task_ignore_result=True,
+        )
+        return CeleryDispatcher(app, self.settings.policy())
+
+    @property
+    def settings(self) -> Settings:
+        """The settings that the processes run under."""
+        names = {
+            key.removeprefix("RELEASE_").lower(): value for key, value in self.environment.items()
+        }
+        return Settings.model_validate(names)
+
+    def deliver(self, run_id: str, ref: StepRef) -> None:
+        """Put a step's message on the task queue, as it was when the run had just opened."""
+        self.dispatcher.dispatch(Run(run_id=run_id), ref)
+
+    def steps(self, run_id: str) -> list[tuple[StepRef, str]]:
+        """What the workers logged of a run: each step with ``received``, ``ignored`` or a code."""
+        refs = {task_id(run_id, ref): ref for ref in every_ref(1, 2)}
+        return [
+            (refs[line["id"]], line["what"] or line["code"])
+            for line in _TASK_LINE.finditer(self.log_text())
+            if line["id"] in refs
+        ]
+
+    def carried_out(self, run_id: str) -> list[tuple[StepRef, str]]:
+        """The run's steps that came to a result, with their codes, in order."""
+        idle = ("received", "ignored")
+        return [(ref, code) for ref, code in self.steps(run_id) if code not in idle]
+
+    def wait_for(self, condition: Callable[[], object], what: str) -> None:
+        """Wait for what must happen; fails the test after PATIENCE."""
+        wait_until(condition, PATIENCE, what)
+
+    def wait_for_step(self, run_id: str, ref: StepRef, code: str) -> None:
+        self.wait_for(lambda: (ref, code) in self.steps(run_id), f"{ref.key} {code}")
+
+    def die(self, *words: str, raw: bytes = b"") -> None:
+        """Play the part of a process that dies at one point; see ``tests.pipeline.dying``."""
+        ended = subprocess.run(
+            [sys.executable, "-m", "tests.pipeline.dying", *words],
+            input=raw,
+            env={**os.environ, **self.environment},
+            cwd=_ROOT,
+            timeout=PATIENCE,
+            check=False,
+        )
+        assert ended.returncode == DIED, "the process must die where it was told to"
 
     def log_text(self) -> str:
         return "".join(process.text() for process in self.processes)
