@@ -1,7 +1,6 @@
 """The Celery doors: decode, call one use case, hand on. No branch of the domain lives here."""
 
 from collections.abc import Callable
-from datetime import UTC, datetime
 from typing import Any
 
 from billiard.exceptions import SoftTimeLimitExceeded
@@ -14,14 +13,14 @@ from kombu.exceptions import KombuError
 from contracts.strict_json import canonical
 from worker.adapters.queues import TASKS
 from worker.ports import SendFailed
-from worker.run.path import after
+from worker.run.path import after, hand_on
 from worker.run.policy import Policy
 from worker.run.state import Run
 from worker.run.steps import MODEL_STEPS, Step, StepRef, errback_id, task_id
 from worker.stage.admit import admit
 from worker.stage.call import timed_out
 from worker.stage.check import check
-from worker.stage.engine import Report, Stage, next_of
+from worker.stage.engine import Report, Stage
 from worker.stage.publish import publish
 from worker.stage.recover import lost
 from worker.stage.repair import repair
@@ -76,13 +75,11 @@ class CeleryDispatcher:
 
     def dispatch(self, run: Run, step: StepRef) -> None:
         members = [self._signature(run, ref) for ref in (step, *after(step))]
-        retry_at = _retry_at(run, step)
-        options: dict[str, Any] = {} if retry_at is None else {"eta": retry_at}
         try:
             if len(members) == 1:
-                members[0].apply_async(**options)
+                members[0].apply_async()
             else:
-                chain(*members).apply_async(**options)
+                chain(*members).apply_async()
         except (KombuError, OSError) as error:
             raise SendFailed(type(error).__name__) from None
 
@@ -173,7 +170,7 @@ def _through(
 
 def _hand_on(task: Task, house: Stage, report: Report) -> None:
     """Leave the next step to the chain if it is the chain's next; otherwise send it."""
-    step = next_of(house, report.run)
+    step = None if report.run is None else hand_on(report.run, house.policy)
     behind = task.request.chain
     named = None if step is None or report.run is None else task_id(report.run.run_id, step)
     if behind and named and behind[-1]["options"].get("task_id") == named:
@@ -181,11 +178,3 @@ def _hand_on(task: Task, house: Stage, report: Report) -> None:
     task.request.chain = None
     if step is not None and report.run is not None:
         house.dispatcher.dispatch(report.run, step)
-
-
-def _retry_at(run: Run, step: StepRef) -> datetime | None:
-    """When a second attempt may start: a provider may have asked for a wait."""
-    if step.attempt < 2:
-        return None
-    before = run.attempt(StepRef(step.round, step.step, step.attempt - 1))
-    return None if before.retry_at is None else datetime.fromtimestamp(before.retry_at, UTC)

@@ -168,7 +168,7 @@ def test_rate_limited_call_waits_before_the_second_attempt() -> None:
     limited = Finished(REVIEW, AttemptOutcome.RATE_LIMITED, retry_after=7.0)
     assert story.after(2).hears(limited) is Answer.RECORDED
     assert story.run.attempt(REVIEW).retry_at == story.now + 7
-    assert due_at(story.run, POLICY) == story.now + 7 + 60
+    assert due_at(story.run, POLICY) == story.now + 7
     assert next_step(story.run, POLICY) == REREVIEW
 
 

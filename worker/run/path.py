@@ -33,6 +33,19 @@ def next_step(run: Run, policy: Policy) -> StepRef | None:
     return _PUBLISH
 
 
+def hand_on(run: Run, policy: Policy) -> StepRef | None:
+    """The next step, to be sent at once; None also while it has to wait.
+
+    A provider may ask for a wait before the second attempt. The reconciler sends it
+    then: a task that waits in a worker's memory would be lost with that worker.
+    """
+    step = next_step(run, policy)
+    if step is None or step.attempt == 1:
+        return step
+    before = run.attempt(StepRef(step.round, step.step, step.attempt - 1))
+    return None if before.retry_at is not None else step
+
+
 def _next_repair(run: Run, policy: Policy) -> StepRef:
     repair = run.outcome(ROUND, Step.REPAIR_EVIDENCE, 1)
     if repair is None:
@@ -47,12 +60,15 @@ def _next_repair(run: Run, policy: Policy) -> StepRef:
 
 def _next_review(run: Run, policy: Policy) -> StepRef:
     for number in range(1, policy.review_attempts + 1):
-        outcome = run.outcome(ROUND, Step.REVIEW_SEMANTICS, number)
-        if outcome is None:
-            if number > 1 and time_left_for(run, Step.REVIEW_SEMANTICS, policy) < LEAST_CALL:
+        ref = StepRef(ROUND, Step.REVIEW_SEMANTICS, number)
+        attempt = run.attempt(ref)
+        if attempt.outcome is None:
+            # Once it has started, its own time is spoken for and must not count against it.
+            waiting = number > 1 and not attempt.grants
+            if waiting and time_left_for(run, Step.REVIEW_SEMANTICS, policy) < LEAST_CALL:
                 return _PUBLISH
-            return StepRef(ROUND, Step.REVIEW_SEMANTICS, number)
-        if outcome not in RETRYABLE:
+            return ref
+        if attempt.outcome not in RETRYABLE:
             return _PUBLISH
     return _PUBLISH
 

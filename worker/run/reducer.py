@@ -152,7 +152,11 @@ def _finish(run: Run, event: Finished, now: float, policy: Policy) -> Decision:
             "check": event.check,
         }
     )
-    run = _schedule(run.with_attempt(event.ref, ended), now + event.retry_after, policy)
+    run = run.with_attempt(event.ref, ended)
+    if event.retry_after:
+        run = run.model_copy(update={"resend_at": now + event.retry_after, "resends": 0})
+    else:
+        run = _schedule(run, now, policy)
     out_of_time = outcome is AttemptOutcome.TIMEOUT and attempt.deadline_bound
     if out_of_time or now >= run.deadline_at:
         return Decision(_abort(run, AbortReason.DEADLINE_EXCEEDED, now), Answer.ENDED)

@@ -7,7 +7,7 @@ from contracts.envelope import wrap
 from contracts.messages import CancelRun, DraftReady, DraftRejected
 from worker.ports import OutgoingMessage, SendFailed
 from worker.run.events import Admitted, Answer
-from worker.run.path import ROUND, next_step
+from worker.run.path import ROUND, hand_on
 from worker.run.steps import message_id
 from worker.stage.cancel import cancel
 from worker.stage.engine import Stage, apply
@@ -65,7 +65,7 @@ def _open(stage: Stage, received: Received, message: DraftReady, raw: bytes) -> 
     if applied.answer is Answer.CONFLICT:
         raise Refused("CONFLICTING_REPEAT", run_id=message.run_id, reply_to=message.reply_to)
     run = applied.run
-    step = None if run is None else next_step(run, stage.policy)
+    step = None if run is None else hand_on(run, stage.policy)
     if run is not None and step is not None:
         stage.dispatcher.dispatch(run, step)
     return applied.answer.value

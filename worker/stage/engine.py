@@ -21,11 +21,10 @@ from worker.ports import (
     StoreUnavailable,
 )
 from worker.run.events import Answer, Event
-from worker.run.path import due_at, next_step
+from worker.run.path import due_at
 from worker.run.policy import Policy
 from worker.run.reducer import decide
 from worker.run.state import EndingKind, Run
-from worker.run.steps import StepRef
 from worker.stage.outgoing import blobs_needed, render
 
 log = logging.getLogger("release_stage")
@@ -159,8 +158,3 @@ def report(applied: Applied, code: str | None = None) -> Report:
     if run is not None and run.ending is not None:
         code = str(run.ending)
     return Report(applied.answer, code or applied.answer.value, run)
-
-
-def next_of(stage: Stage, run: Run | None) -> StepRef | None:
-    """The step that may start now."""
-    return None if run is None else next_step(run, stage.policy)
