@@ -1,8 +1,7 @@
 """The faults of a model, and what each must come to.
 
 Each fault hits the first attempt of a review, both attempts, or the one attempt of
-a repair. The expectations stand here in full and are not computed by the code that
-they hold to account.
+a repair. What is expected stands here and is not computed by the code under test.
 """
 
 from dataclasses import dataclass, field
@@ -24,6 +23,7 @@ from worker.offline.judge_script import (
     reset,
     status,
     trickle,
+    verdict,
 )
 
 Hits = Literal["first attempt", "both attempts", "repair"]
@@ -79,7 +79,8 @@ class Fault:
     def ending(self, hits: Hits) -> str:
         if hits == "repair":
             return "EVIDENCE_VALIDATION_FAILED"
-        return "SUCCEEDED" if self.attempts(hits)[-1] == "SUPPORTED" else "SEMANTIC_UNAVAILABLE"
+        endings = {"SUPPORTED": "SUCCEEDED", "UNSUPPORTED": "SEMANTIC_UNSUPPORTED"}
+        return endings.get(self.attempts(hits)[-1], "SEMANTIC_UNAVAILABLE")
 
 
 def _answers(name: str, text: str, outcome: str) -> Fault:
@@ -146,4 +147,8 @@ APP_FAULTS: tuple[Fault, ...] = (
 )
 """What no server can do; ``failure_matrix_app`` makes them inside the worker."""
 
-NOT_A_FAULT = Fault("no usage", no_usage(), "SUPPORTED")
+HARMLESS: tuple[Fault, ...] = (
+    Fault("no usage", no_usage(), "SUPPORTED", again=False),
+    Fault("a valid UNSUPPORTED", verdict("UNSUPPORTED"), "UNSUPPORTED", again=False),
+)
+"""What looks like a fault and is an answer."""

@@ -50,9 +50,6 @@ class FailingModel:
                 _block()
         raise AssertionError("a limit should have ended this call")
 
-    def cancel(self, run_id: str) -> None:
-        self._model.cancel(run_id)
-
 
 def _block() -> None:
     until = time.monotonic() + _FOR_EVER

@@ -13,14 +13,14 @@ from pathlib import Path
 import pytest
 
 from tests.failure_table import PROPERTY
-from tests.pipeline.cases import disk_draft, disk_records, draft_ready
+from tests.pipeline.cases import disk_records, draft_ready
 from tests.pipeline.failure_matrix import (
     APP_FAULTS,
     ATTEMPT_SECONDS,
     FAULTS,
+    HARMLESS,
     HITS,
     INPUT_BYTES,
-    NOT_A_FAULT,
     OUTPUT_BYTES,
     RETRY_AFTER,
     Fault,
@@ -33,7 +33,10 @@ from worker.run.state import Attempt, Run
 from worker.run.steps import Step, StepRef
 
 Row = tuple[Fault, Hits]
-ROWS: tuple[Row, ...] = tuple((fault, hits) for fault in (*FAULTS, *APP_FAULTS) for hits in HITS)
+ROWS: tuple[Row, ...] = (
+    *((fault, hits) for fault in (*FAULTS, *APP_FAULTS) for hits in HITS),
+    *((answer, "first attempt") for answer in HARMLESS),
+)
 
 SETTINGS = {
     "RELEASE_ATTEMPT_TIMEOUT": str(ATTEMPT_SECONDS),
@@ -141,6 +144,19 @@ def test_each_fault_comes_to_what_the_matrix_says(
     assert all(attempt.ended_at is not None for attempt in attempts)
 
 
+@pytest.mark.scenario("model-boundary", "A provider that asks for patience")
+def test_a_provider_is_given_the_time_that_it_asks_for(matrix: Matrix) -> None:
+    """After a 429 with retry-after the second call waits, after one without it does not."""
+    waits = {}
+    for fault in (fault for fault in FAULTS if fault.outcome == "RATE_LIMITED"):
+        run_id = matrix.run_ids[fault, "both attempts"]
+        matrix.stage(fault).ended(run_id)
+        first, second = matrix.stage(fault).judge.asked_about(run_id)
+        waits[fault.name] = second.arrived_at - first.arrived_at
+    assert waits["429 with retry-after"] >= RETRY_AFTER > waits["429"]
+
+
+@pytest.mark.scenario("model-boundary", "An answer that trickles")
 def test_a_trickle_ends_in_time_and_is_hung_up(matrix: Matrix) -> None:
     """The attempt's time counts the whole answer, and the connection is closed at its end."""
     for fault in (fault for fault in FAULTS if fault.outcome == "TIMEOUT"):
