@@ -17,7 +17,7 @@ import redis
 from celery import Celery
 from kombu import Connection
 
-from contracts.envelope import Envelope
+from contracts.envelope import Envelope, wrap
 from contracts.evidence import InvocationRecord
 from contracts.messages import DraftReady
 from tests.pipeline.dying import DIED
@@ -106,6 +106,10 @@ class LocalStage:
                 content_type="application/cloudevents+json",
                 content_encoding="binary",
             )
+
+    def wrapped(self, draft: DraftReady) -> bytes:
+        """A draft's message as the client would send it."""
+        return wrap(draft, message_id=f"{uuid4()}", time=datetime.now(UTC))
 
     def submit(self, draft: DraftReady) -> str:
         self.client.submit_draft(draft)

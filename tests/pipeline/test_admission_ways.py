@@ -2,12 +2,10 @@
 
 import base64
 import json
-from datetime import UTC, datetime
 
 import pytest
 from celery import Celery
 
-from contracts.envelope import wrap
 from tests.pipeline.cases import disk_draft, disk_records, draft_ready, event
 from tests.pipeline.harness import CHECK, PUBLISH, REVIEW, LocalStage, new_run_id
 from worker.client import StageClient
@@ -120,7 +118,7 @@ def test_a_run_that_was_written_and_not_enqueued_starts_by_the_repeat(quiet: Loc
     """The broker brings the unacknowledged message again, and that hands on."""
     run_id = new_run_id()
     quiet.record(*disk_records(run_id))
-    raw = wrap(draft_ready(run_id, disk_draft()), message_id=run_id, time=datetime.now(UTC))
+    raw = quiet.wrapped(draft_ready(run_id, disk_draft()))
     quiet.die("admitted", raw=raw)
     run = quiet.run(run_id)
     assert run is not None
