@@ -2,7 +2,9 @@
 
 from typing import Any
 
+import redis
 from kombu import Connection, Queue
+from kombu.exceptions import KombuError
 from kombu.pools import ProducerPool
 
 from contracts.envelope import MEDIA_TYPE
@@ -10,6 +12,8 @@ from worker.adapters.queues import DEAD, EVENTS, RESULTS
 from worker.ports import OutgoingMessage, SendFailed
 
 _POOL_SIZE = 10
+_PASSING = (redis.exceptions.OutOfMemoryError, redis.exceptions.ReadOnlyError)
+"""Refusals of a Redis broker that are about its state, not about the message."""
 _RETRY = {"max_retries": 1, "interval_start": 0.1, "interval_step": 0.2}
 
 
@@ -65,7 +69,14 @@ class KombuSender:
                     declare=declare,
                     **options,
                 )
-        except self._connection.channel_errors as error:
-            raise SendFailed(type(error).__name__, final=True) from None
-        except (*self._connection.connection_errors, OSError) as error:
-            raise SendFailed(type(error).__name__) from None
+        except (
+            KombuError,
+            OSError,
+            *self._connection.channel_errors,
+            *self._connection.connection_errors,
+        ) as error:
+            # kombu hides what happened behind an error of its own.
+            cause = (isinstance(error, KombuError) and error.__cause__) or error
+            passing = isinstance(cause, _PASSING)
+            final = isinstance(cause, self._connection.channel_errors) and not passing
+            raise SendFailed(type(cause).__name__, final=final) from None
