@@ -12,6 +12,8 @@ from worker.adapters.keys import Keys
 from worker.adapters.queues import RESULTS, broker_url_of
 
 WEEK = 604_800
+POLL = 0.1
+"""Seconds that one question to a Redis broker waits; closing waits for the open one."""
 
 
 class ResultConsumer:
@@ -33,7 +35,9 @@ class ResultConsumer:
         remember: int = WEEK,
     ) -> None:
         self._redis: Any = redis.Redis.from_url(redis_url)
-        self._connection = Connection(broker_url or broker_url_of(redis_url))
+        url = broker_url or broker_url_of(redis_url)
+        options = {"polling_interval": POLL} if url.startswith("redis") else {}
+        self._connection = Connection(url, transport_options=options)
         self._queue = RESULTS if reply_to is None else Queue(reply_to, durable=True)
         self._name = name
         self._keys = Keys(prefix)
@@ -60,12 +64,17 @@ class ResultConsumer:
                 handled += 1
             message.ack()
 
-        with Consumer(
-            self._connection.channel(),
-            queues=[self._queue],
-            on_message=on_message,
-            accept=None,
-            prefetch_count=1,
+        # Closing the channel puts back what the broker gave to a question still open;
+        # otherwise a message could be stuck here until the next call.
+        with (
+            self._connection.channel() as channel,
+            Consumer(
+                channel,
+                queues=[self._queue],
+                on_message=on_message,
+                accept=None,
+                prefetch_count=1,
+            ),
         ):
             try:
                 while True:
