@@ -192,3 +192,15 @@ def test_limits_stand_in_order() -> None:
     assert POLICY.hard_limit(Step.REPAIR_EVIDENCE) == POLICY.attempt_timeout + 5
     assert POLICY.soft_limit(Step.PUBLISH) == 30
     assert POLICY.longest_lease() == 70
+
+
+def test_attempt_in_flight_stays_the_next_step() -> None:
+    """A second review that was given the rest of the guard's time is still the one to wait for."""
+    story = Story().carries_out(CHECK, O.PASSED)
+    story.claims(REVIEW)
+    story.after(60).hears(Finished(REVIEW, O.TIMEOUT))
+    assert story.claims(REREVIEW) is Answer.GRANTED
+    assert story.run.attempt(REREVIEW).timeout == 40.0
+    assert next_step(story.run, POLICY) == REREVIEW
+    assert due_at(story.run, POLICY) == story.now + POLICY.lease(Step.REVIEW_SEMANTICS)
+    assert story.claims(PUBLISH) is Answer.REFUSED
