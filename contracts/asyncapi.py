@@ -2,12 +2,14 @@
 
 from typing import Any
 
-from contracts.channels import CONTROL, DEAD, DRAFTS, EVENTS, REPLY_PREFIX, RESULTS
+from contracts.channels import CONTROL, DEAD, DRAFTS, EVENTS, REPLY_PREFIX, REQUESTS, RESULTS
 from contracts.envelope import MEDIA_TYPE, MESSAGES
 from contracts.messages import (
     CancelRun,
     DraftReady,
     DraftRejected,
+    EvidenceRequested,
+    ExecutorOutputReady,
     ReleaseAborted,
     ReleaseFallback,
     ReleaseSucceeded,
@@ -32,7 +34,9 @@ def document() -> dict[str, Any]:
         },
         "defaultContentType": MEDIA_TYPE,
         "channels": {
-            "drafts": _queue(DRAFTS, "Drafts to be judged.", DraftReady),
+            "drafts": _queue(
+                DRAFTS, "Drafts and claims to be judged.", DraftReady, ExecutorOutputReady
+            ),
             "control": _queue(CONTROL, "Cancellations; never behind drafts.", CancelRun),
             "results": _queue(
                 RESULTS, f"Endings, bound to the exchange {EVENTS}; at least once.", *_ENDINGS
@@ -40,12 +44,16 @@ def document() -> dict[str, Any]:
             "reply": {
                 **_queue(
                     f"{REPLY_PREFIX}{{name}}",
-                    "The queue that a draft named in reply_to.",
+                    "The queue that a draft or its claims named in reply_to.",
                     *_ENDINGS,
                     DraftRejected,
+                    EvidenceRequested,
                 ),
                 "parameters": {"name": {"description": "Lower case letters, digits, . _ and -"}},
             },
+            "requests": _queue(
+                REQUESTS, "Evidence asked for; only without a reply queue.", EvidenceRequested
+            ),
             "dead": {
                 "address": DEAD,
                 "description": "What could not be read or was refused, untouched.",
@@ -56,6 +64,7 @@ def document() -> dict[str, Any]:
             "judgeDraft": _operation("receive", "drafts"),
             "cancelRun": _operation("receive", "control"),
             "publishEnding": _operation("send", "results"),
+            "requestEvidence": _operation("send", "requests"),
             "answerSender": _operation("send", "reply"),
             "park": _operation("send", "dead"),
         },

@@ -1,7 +1,7 @@
 """The names of the queues that the release stage and its neighbours share."""
 
 DRAFTS = "release.drafts"
-"""Agents write ``DraftReady`` here."""
+"""Agents write ``DraftReady`` and ``ExecutorOutputReady`` here."""
 
 CONTROL = "release.control"
 """``CancelRun``, in a queue of its own, so that it never waits behind drafts."""
@@ -11,6 +11,9 @@ EVENTS = "release.events"
 
 RESULTS = "release.results"
 """The durable queue of endings."""
+
+REQUESTS = "release.requests"
+"""``EvidenceRequested``, unless the run named a reply queue."""
 
 DEAD = "release.dead"
 """What could not be read or was refused, as it came."""

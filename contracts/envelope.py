@@ -15,6 +15,8 @@ from contracts.messages import (
     CancelRun,
     DraftReady,
     DraftRejected,
+    EvidenceRequested,
+    ExecutorOutputReady,
     ReleaseAborted,
     ReleaseFallback,
     ReleaseSucceeded,
@@ -24,15 +26,17 @@ from contracts.strict_json import canonical
 SOURCE = "/release-stage"
 MEDIA_TYPE = "application/cloudevents+json"
 
-Incoming = DraftReady | CancelRun
-Outgoing = ReleaseSucceeded | ReleaseFallback | ReleaseAborted | DraftRejected
+Incoming = DraftReady | ExecutorOutputReady | CancelRun
+Outgoing = ReleaseSucceeded | ReleaseFallback | ReleaseAborted | DraftRejected | EvidenceRequested
 MESSAGES: tuple[type[Incoming | Outgoing], ...] = (
     DraftReady,
+    ExecutorOutputReady,
     CancelRun,
     ReleaseSucceeded,
     ReleaseFallback,
     ReleaseAborted,
     DraftRejected,
+    EvidenceRequested,
 )
 
 _TYPE = re.compile(r"^release_stage\.(?P<name>[A-Za-z]+)\.v(?P<version>[0-9]{1,6})$")

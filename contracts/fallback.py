@@ -13,6 +13,17 @@ class FallbackType(StrEnum):
     SEMANTIC_UNSUPPORTED = "SEMANTIC_UNSUPPORTED"
     SEMANTIC_UNAVAILABLE = "SEMANTIC_UNAVAILABLE"
 
+    LOW_CONFIDENCE = "LOW_CONFIDENCE"
+    CLAIMS_REJECTED = "CLAIMS_REJECTED"
+    PRE_VERIFICATION = "PRE_VERIFICATION"
+
+
+COMPOSED = frozenset({FallbackType.LOW_CONFIDENCE, FallbackType.CLAIMS_REJECTED})
+"""Endings of claims that carry a composed answer beside the fixed words."""
+
+OF_CLAIMS = COMPOSED | {FallbackType.PRE_VERIFICATION}
+"""Endings that only a run of claims can have; the others belong to drafts."""
+
 
 Locale = Literal["en", "zh-CN"]
 

@@ -1,14 +1,15 @@
 """The messages of the release stage, as data of CloudEvents (see ``envelope``)."""
 
 from enum import StrEnum
-from typing import Annotated, ClassVar
+from typing import Annotated, ClassVar, Self
 
-from pydantic import Field, JsonValue
+from pydantic import ConfigDict, Field, JsonValue, model_validator
 
 from contracts.base import Contract, OpenContract, ReplyTo, RunId, Timestamp
+from contracts.claims import AgentPrompts, ComposedAnswer
 from contracts.draft import DiagnosisDraft
 from contracts.evidence import ToolCallId
-from contracts.fallback import SafeFallback
+from contracts.fallback import COMPOSED, SafeFallback
 from contracts.snapshot import Snapshot
 
 Count = Annotated[int, Field(ge=0)]
@@ -61,6 +62,27 @@ class DraftReady(OpenContract):
     reply_to: ReplyTo | None = None
 
 
+class ExecutorOutputReady(OpenContract):
+    """An agent's structured claims are ready to be verified.
+
+    ``output`` is an ``executor_evidence_v2`` document, or a string that holds one; it is
+    read strictly by the worker. Round 1 answers an ``EvidenceRequested``.
+    """
+
+    TYPE: ClassVar[str] = "release_stage.ExecutorOutputReady.v1"
+
+    run_id: RunId
+    session_id: str
+    round: Annotated[int, Field(ge=0, le=1)] = 0
+    query: str
+    output: JsonValue
+    prompts: AgentPrompts
+    budget: Budget = Budget()
+    deadline: Timestamp | None = None
+    locale: str | None = None
+    reply_to: ReplyTo | None = None
+
+
 class CancelRun(OpenContract):
     """End a run: nothing of it may be released from now on."""
 
@@ -70,23 +92,44 @@ class CancelRun(OpenContract):
 
 
 class ReleaseSucceeded(Contract):
-    """The draft passed both guards and is released unchanged.
+    """The draft passed both guards and is released unchanged; or the claims hold.
 
-    ``repaired`` tells that broken references, and nothing a reader sees, were mended.
+    A draft comes with its ``snapshot``; ``repaired`` tells that broken references, and
+    nothing a reader sees, were mended. Claims come as a composed ``answer`` instead.
     """
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "oneOf": [{"required": ["draft", "snapshot"]}, {"required": ["answer"]}],
+        }
+    )
 
     TYPE: ClassVar[str] = "release_stage.ReleaseSucceeded.v1"
 
     run_id: RunId
     session_id: str
     round: Count
-    draft: DiagnosisDraft
-    snapshot: Snapshot
+    draft: DiagnosisDraft | None = None
+    snapshot: Snapshot | None = None
     repaired: bool = False
+    answer: ComposedAnswer | None = None
+
+    @model_validator(mode="after")
+    def _is_one_of_two(self) -> Self:
+        """Hold either a draft with its snapshot or an answer; the other is not even null."""
+        released = self.model_fields_set - {"run_id", "session_id", "round"}
+        if self.draft is not None and self.snapshot is not None and "answer" not in released:
+            return self
+        if self.answer is not None and released == {"answer"}:
+            return self
+        raise ValueError("a release holds a draft with its snapshot, or an answer")
 
 
 class ReleaseFallback(Contract):
-    """The draft may not be released; its readers get fixed words instead."""
+    """The draft may not be released; its readers get fixed words instead.
+
+    ``answer`` comes with LOW_CONFIDENCE and CLAIMS_REJECTED, and with nothing else.
+    """
 
     TYPE: ClassVar[str] = "release_stage.ReleaseFallback.v1"
 
@@ -94,6 +137,13 @@ class ReleaseFallback(Contract):
     session_id: str
     round: Count
     fallback: SafeFallback
+    answer: ComposedAnswer | None = None
+
+    @model_validator(mode="after")
+    def _answers_where_composed(self) -> Self:
+        if (self.answer is not None) != (self.fallback.type in COMPOSED):
+            raise ValueError("an answer comes with LOW_CONFIDENCE and CLAIMS_REJECTED alone")
+        return self
 
 
 class AbortReason(StrEnum):
@@ -121,3 +171,26 @@ class DraftRejected(Contract):
 
     run_id: RunId
     reasons: tuple[str, ...]
+
+
+class RequestedEvidence(Contract):
+    """One critical gap; ``missing`` is what the agent itself said of it."""
+
+    claim_id: str
+    tool_name: str
+    missing: str
+
+
+class EvidenceRequested(Contract):
+    """Some claims lack evidence that could still be found; asked for at most once a run.
+
+    ``round`` is the round that the answer must name. No answer is needed: the run goes on
+    without one when its wait is over.
+    """
+
+    TYPE: ClassVar[str] = "release_stage.EvidenceRequested.v1"
+
+    run_id: RunId
+    session_id: str
+    round: Count
+    gaps: Annotated[tuple[RequestedEvidence, ...], Field(min_length=1)]

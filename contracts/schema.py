@@ -6,7 +6,7 @@ to compare: it then names each file that drifted and exits 1.
 
     schemas/messages/   one CloudEvent each, ready to validate a whole message
     schemas/data/       what stands in ``data``, under the URI that ``dataschema`` names
-    schemas/records/    the draft and the invocation record
+    schemas/records/    the draft, the claims, the invocation record and the evaluation of claims
     schemas/tools/      what each tool was asked (request) and found (result)
     schemas/asyncapi.json
 """
@@ -21,13 +21,20 @@ from pydantic.json_schema import GenerateJsonSchema
 
 from contracts import evidence
 from contracts.asyncapi import document
+from contracts.claims import ExecutorOutput
+from contracts.claims_evaluation import VerifierEvaluation
 from contracts.draft import DiagnosisDraft
 from contracts.envelope import MESSAGES, Envelope, schema_uri
 
 FOLDER = Path(__file__).parent / "schemas"
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
-_RECORDS: tuple[type[BaseModel], ...] = (DiagnosisDraft, evidence.InvocationRecord)
+_RECORDS: tuple[type[BaseModel], ...] = (
+    DiagnosisDraft,
+    ExecutorOutput,
+    evidence.InvocationRecord,
+    VerifierEvaluation,
+)
 _TOOLS: dict[str, tuple[type[BaseModel], type[BaseModel]]] = {
     "lookup_knowledge": (evidence.LookupKnowledgeRequest, evidence.LookupKnowledgeResult),
     "query_logs": (evidence.QueryLogsRequest, evidence.QueryLogsResult),

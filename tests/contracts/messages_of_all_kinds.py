@@ -1,13 +1,15 @@
 """Hypothesis strategies: valid messages of every kind, odd texts included."""
 
+from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta, timezone
 from typing import Any, TypeVar
 
 from hypothesis import strategies as st
 
+from contracts.claims import AgentPrompts, ComposedAnswer, GapNote, PromptRef, Statement
 from contracts.draft import ActionItem, Analysis, Conclusion, DiagnosisDraft
 from contracts.envelope import Incoming, Outgoing
-from contracts.fallback import FallbackType, SafeFallback, VerifiedSource
+from contracts.fallback import COMPOSED, FallbackType, SafeFallback, VerifiedSource
 from contracts.messages import (
     AbortReason,
     Budget,
@@ -15,10 +17,13 @@ from contracts.messages import (
     ControlledStop,
     DraftReady,
     DraftRejected,
+    EvidenceRequested,
+    ExecutorOutputReady,
     ProgressSnapshot,
     ReleaseAborted,
     ReleaseFallback,
     ReleaseSucceeded,
+    RequestedEvidence,
     StopReason,
 )
 from contracts.snapshot import AnalysisEvidence, Snapshot, VerifiedEvidence
@@ -88,17 +93,35 @@ snapshots = st.builds(
         )
     ),
 )
-fallbacks = st.builds(
-    SafeFallback,
-    type=st.sampled_from(FallbackType),
+sources = st.builds(VerifiedSource, tool=texts, source=source_names, observed_at=moments)
+
+
+def _fallbacks(types: Iterable[FallbackType]) -> st.SearchStrategy[SafeFallback]:
+    return st.builds(
+        SafeFallback,
+        type=st.sampled_from(sorted(types)),
+        locale=st.sampled_from(["en", "zh-CN"]),
+        title=texts,
+        message=texts,
+        observed_facts=_few(texts),
+        verified_sources=_few(sources),
+    )
+
+
+statements = st.builds(
+    Statement, label=texts, text=texts, critical=st.booleans(), sources=_few(sources)
+)
+answers = st.builds(
+    ComposedAnswer,
     locale=st.sampled_from(["en", "zh-CN"]),
     title=texts,
     message=texts,
-    observed_facts=_few(texts),
-    verified_sources=_few(
-        st.builds(VerifiedSource, tool=texts, source=source_names, observed_at=moments)
-    ),
+    confirmed=_few(statements),
+    possible=_few(statements),
+    gaps=_few(st.builds(GapNote, tool=st.none() | texts, critical=st.booleans(), text=texts)),
+    bare=st.booleans(),
 )
+prompts = st.builds(PromptRef, name=source_names, version=source_names)
 messages: st.SearchStrategy[Incoming | Outgoing] = st.one_of(
     st.builds(
         DraftReady,
@@ -108,6 +131,19 @@ messages: st.SearchStrategy[Incoming | Outgoing] = st.one_of(
         draft=json_values,
         progress=st.builds(ProgressSnapshot, completed_tool_call_ids=_few(call_ids)),
         stop=st.none() | st.builds(ControlledStop, reason=st.sampled_from(StopReason)),
+        budget=st.builds(Budget, model_calls=st.none() | counts, tokens=st.none() | counts),
+        deadline=st.none() | moments,
+        locale=st.none() | texts,
+        reply_to=st.none() | reply_queues,
+    ),
+    st.builds(
+        ExecutorOutputReady,
+        run_id=run_ids,
+        session_id=texts,
+        round=st.integers(0, 1),
+        query=texts,
+        output=json_values,
+        prompts=st.builds(AgentPrompts, planner=prompts, executor=prompts),
         budget=st.builds(Budget, model_calls=st.none() | counts, tokens=st.none() | counts),
         deadline=st.none() | moments,
         locale=st.none() | texts,
@@ -123,7 +159,22 @@ messages: st.SearchStrategy[Incoming | Outgoing] = st.one_of(
         snapshot=snapshots,
         repaired=st.booleans(),
     ),
-    st.builds(ReleaseFallback, run_id=run_ids, session_id=texts, round=counts, fallback=fallbacks),
+    st.builds(ReleaseSucceeded, run_id=run_ids, session_id=texts, round=counts, answer=answers),
+    st.builds(
+        ReleaseFallback,
+        run_id=run_ids,
+        session_id=texts,
+        round=counts,
+        fallback=_fallbacks(set(FallbackType) - COMPOSED),
+    ),
+    st.builds(
+        ReleaseFallback,
+        run_id=run_ids,
+        session_id=texts,
+        round=counts,
+        fallback=_fallbacks(COMPOSED),
+        answer=answers,
+    ),
     st.builds(
         ReleaseAborted,
         run_id=run_ids,
@@ -132,4 +183,15 @@ messages: st.SearchStrategy[Incoming | Outgoing] = st.one_of(
         reason=st.sampled_from(AbortReason),
     ),
     st.builds(DraftRejected, run_id=run_ids, reasons=_few(texts)),
+    st.builds(
+        EvidenceRequested,
+        run_id=run_ids,
+        session_id=texts,
+        round=counts,
+        gaps=st.lists(
+            st.builds(RequestedEvidence, claim_id=texts, tool_name=texts, missing=texts),
+            min_size=1,
+            max_size=3,
+        ).map(tuple),
+    ),
 )

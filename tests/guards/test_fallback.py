@@ -14,7 +14,11 @@ LOCALES: tuple[Locale, ...] = get_args(Locale)
 WHEN = datetime(2026, 5, 1, 14, tzinfo=UTC)
 SOURCE = VerifiedSource(tool="query_logs", source="gateway", observed_at=WHEN)
 FACT = ObservedFact(tool="query_logs", source="gateway", observed_at=WHEN, found=False)
-WITHOUT_SOURCES = [FallbackType.EVIDENCE_VALIDATION_FAILED, FallbackType.MISSING_REQUIRED_CONTEXT]
+WITHOUT_SOURCES = [
+    FallbackType.EVIDENCE_VALIDATION_FAILED,
+    FallbackType.MISSING_REQUIRED_CONTEXT,
+    FallbackType.PRE_VERIFICATION,
+]
 
 
 @pytest.mark.scenario("release-policy", "Both languages")
@@ -31,10 +35,21 @@ def test_every_type_and_locale_has_a_template(type_: FallbackType, locale: Local
 
 
 def test_no_two_templates_are_alike() -> None:
-    """A reader can tell why there is no report."""
-    all_of_them = [build_fallback(type_, locale) for type_ in FallbackType for locale in LOCALES]
+    """A reader can tell why there is no report. Claims never judged read as low confidence."""
+    types = [type_ for type_ in FallbackType if type_ is not FallbackType.PRE_VERIFICATION]
+    all_of_them = [build_fallback(type_, locale) for type_ in types for locale in LOCALES]
     assert len({item.title for item in all_of_them}) == len(all_of_them)
     assert len({item.message for item in all_of_them}) == len(all_of_them)
+
+
+@pytest.mark.parametrize("locale", LOCALES)
+def test_claims_that_were_never_judged_get_the_low_confidence_words(locale: Locale) -> None:
+    """No verdict was reached, so the reader is told of none."""
+    never, low = (
+        build_fallback(type_, locale)
+        for type_ in (FallbackType.PRE_VERIFICATION, FallbackType.LOW_CONFIDENCE)
+    )
+    assert (never.title, never.message) == (low.title, low.message)
 
 
 @pytest.mark.parametrize("type_", list(FallbackType))

@@ -11,8 +11,31 @@ from contracts.fallback import FallbackType, Locale, SafeFallback, VerifiedSourc
 from worker.guards.facts import ObservedFact, render
 
 _WITHOUT_SOURCES = frozenset(
-    {FallbackType.EVIDENCE_VALIDATION_FAILED, FallbackType.MISSING_REQUIRED_CONTEXT}
+    {
+        FallbackType.EVIDENCE_VALIDATION_FAILED,
+        FallbackType.MISSING_REQUIRED_CONTEXT,
+        FallbackType.PRE_VERIFICATION,
+    }
 )
+
+_LOW_CONFIDENCE: Mapping[Locale, tuple[str, str]] = {
+    "en": (
+        "Low confidence: no reliable conclusion",
+        (
+            "What could be verified does not carry a reliable conclusion. Statements listed "
+            "below, if any, are all that verified evidence bears; nothing else is shown. Please "
+            "continue the investigation by hand."
+        ),
+    ),
+    "zh-CN": (
+        "置信度低：暂无可靠结论",
+        (
+            "已核实的内容不足以得出可靠结论。下列陈述（如有）是已核实证据所能支持的全部内容，"
+            "其余不予展示。请人工继续排查。"
+        ),
+    ),
+}
+"""Also what a reader sees when claims were never judged: there is no verdict to tell of."""
 
 _TEMPLATES: Mapping[Locale, Mapping[FallbackType, tuple[str, str]]] = {
     "en": {
@@ -55,6 +78,15 @@ _TEMPLATES: Mapping[Locale, Mapping[FallbackType, tuple[str, str]]] = {
                 "judge them yourself or ask again later."
             ),
         ),
+        FallbackType.LOW_CONFIDENCE: _LOW_CONFIDENCE["en"],
+        FallbackType.PRE_VERIFICATION: _LOW_CONFIDENCE["en"],
+        FallbackType.CLAIMS_REJECTED: (
+            "No conclusion: the evidence speaks against the claims",
+            (
+                "Claims were written, but the evidence cannot support a reliable conclusion from "
+                "them, so none is shown. Please investigate by hand."
+            ),
+        ),
     },
     "zh-CN": {
         FallbackType.INSUFFICIENT_EVIDENCE: (
@@ -86,6 +118,12 @@ _TEMPLATES: Mapping[Locale, Mapping[FallbackType, tuple[str, str]]] = {
                 "请自行判断或稍后重试。"
             ),
         ),
+        FallbackType.LOW_CONFIDENCE: _LOW_CONFIDENCE["zh-CN"],
+        FallbackType.PRE_VERIFICATION: _LOW_CONFIDENCE["zh-CN"],
+        FallbackType.CLAIMS_REJECTED: (
+            "暂无结论：证据与陈述不符",
+            "代理给出了陈述，但现有证据无法支持可靠结论，因此均不予展示。请人工排查。",
+        ),
     },
 }
 
@@ -100,8 +138,8 @@ def build_fallback(
     """Build one fallback; every field is set, since messages leave unset ones out.
 
     Raises ValueError for sources where nothing was verified
-    (EVIDENCE_VALIDATION_FAILED, MISSING_REQUIRED_CONTEXT) and for facts in any type
-    but INSUFFICIENT_EVIDENCE.
+    (EVIDENCE_VALIDATION_FAILED, MISSING_REQUIRED_CONTEXT, PRE_VERIFICATION) and for
+    facts in any type but INSUFFICIENT_EVIDENCE.
     """
     if sources and type in _WITHOUT_SOURCES:
         raise ValueError(f"{type} has no verified sources")
