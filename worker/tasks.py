@@ -77,7 +77,7 @@ class CeleryDispatcher:
         members = [self._signature(run, ref) for ref in (step, *after(step))]
         try:
             # What `chain` sends, without its deep copies of every member.
-            members[0].apply_async(chain=members[:0:-1])
+            members[0].apply_async(chain=members[:0:-1] or None)
         except (KombuError, OSError) as error:
             raise SendFailed(type(error).__name__) from None
 
