@@ -5,7 +5,8 @@ except the three that other tools name too: REDIS_URL, OPENAI_BASE_URL and
 OPENAI_API_KEY. The README has the table.
 """
 
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
+from urllib.parse import urlsplit
 
 from pydantic import AliasChoices, Field, SecretStr, ValidationError, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
@@ -15,8 +16,16 @@ from worker.adapters.queues import broker_url_of
 from worker.run.policy import Policy
 from worker.stage.engine import Limits
 
-Seconds = Annotated[float, Field(gt=0)]
+if TYPE_CHECKING:
+    from pydantic_core import ErrorDetails
+
+Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Bytes = Annotated[int, Field(gt=0)]
+
+
+_STORES = ("redis", "rediss", "unix")
+_BROKERS = ("redis", "rediss", "redis+socket", "sentinel", "amqp", "amqps", "pyamqp")
+_OWN_NAMES = ("redis_url", "openai_base_url", "openai_api_key")
 
 
 class WrongSettings(Exception):
@@ -43,7 +52,7 @@ class Settings(BaseSettings):
     openai_api_key: SecretStr = Field(
         SecretStr(""), validation_alias=AliasChoices("openai_api_key", "OPENAI_API_KEY")
     )
-    model: str = "gpt-4.1-mini"
+    model: str = Field("gpt-4.1-mini", min_length=1)
     response_format: Literal["json_schema", "json_object", "none"] = "json_schema"
 
     attempt_timeout: Seconds = 60.0
@@ -75,23 +84,54 @@ class Settings(BaseSettings):
     def _hold_together(self) -> "Settings":
         policy = self.policy()
         longest_hard = max(self.attempt_timeout + self.hard_margin, self.light_hard_limit)
+        key = self.openai_api_key.get_secret_value()
         rules = (
             (
+                _names_place(self.redis_url, _STORES),
+                "REDIS_URL must be a redis://, rediss:// or unix:// address",
+            ),
+            (
+                not self.broker_url or _names_place(self.broker_url, _BROKERS),
+                (
+                    "RELEASE_BROKER_URL must be an amqp://, redis:// or redis+socket:// address, or "
+                    "empty for the Redis of REDIS_URL"
+                ),
+            ),
+            (
+                _names_place(self.openai_base_url, ("http", "https")),
+                "OPENAI_BASE_URL must be an http:// or https:// address that names a host",
+            ),
+            (
+                key.isascii() and (not key or key.isprintable()),
+                "OPENAI_API_KEY must be printable ASCII",
+            ),
+            (
                 self.soft_margin < self.hard_margin,
-                "RELEASE_SOFT_MARGIN must be below RELEASE_HARD_MARGIN",
+                (
+                    "RELEASE_SOFT_MARGIN must be below RELEASE_HARD_MARGIN, or a call is killed before "
+                    "it is interrupted"
+                ),
             ),
             (
                 self.light_soft_limit < self.light_hard_limit,
-                "RELEASE_LIGHT_SOFT_LIMIT must be below RELEASE_LIGHT_HARD_LIMIT",
+                (
+                    "RELEASE_LIGHT_SOFT_LIMIT must be below RELEASE_LIGHT_HARD_LIMIT, or a step is "
+                    "killed before it is interrupted"
+                ),
             ),
             (
                 self.attempt_timeout <= self.review_total_timeout,
-                "RELEASE_REVIEW_TOTAL_TIMEOUT must not be below RELEASE_ATTEMPT_TIMEOUT",
+                (
+                    "RELEASE_REVIEW_TOTAL_TIMEOUT must not be below RELEASE_ATTEMPT_TIMEOUT, or no "
+                    "attempt has its time"
+                ),
             ),
             (
                 policy.longest_lease() < self.visibility_timeout,
-                "RELEASE_VISIBILITY_TIMEOUT must be above the longest hard limit with its lease "
-                f"margin ({longest_hard + self.lease_margin:g} s), or healthy steps run twice",
+                (
+                    "RELEASE_VISIBILITY_TIMEOUT must be above the longest hard limit with its lease "
+                    f"margin ({longest_hard + self.lease_margin:g} s), or healthy steps run twice"
+                ),
             ),
             (
                 self.default_deadline <= self.longest_deadline,
@@ -99,17 +139,19 @@ class Settings(BaseSettings):
             ),
             (
                 self.longest_deadline < self.retention,
-                "RELEASE_RETENTION must be above RELEASE_LONGEST_DEADLINE, or a draft of an "
-                "expired run could be released a second time",
+                (
+                    "RELEASE_RETENTION must be above RELEASE_LONGEST_DEADLINE, or a draft of an "
+                    "expired run could be released a second time"
+                ),
             ),
             (
                 self.resend_first <= self.resend_max,
                 "RELEASE_RESEND_FIRST must not be above RELEASE_RESEND_MAX",
             ),
         )
-        for holds, sentence in rules:
-            if not holds:
-                raise ValueError(sentence)
+        broken = [sentence for holds, sentence in rules if not holds]
+        if broken:
+            raise ValueError("; ".join(broken))
         return self
 
     def policy(self) -> Policy:
@@ -145,12 +187,53 @@ class Settings(BaseSettings):
 
 
 def read_settings() -> Settings:
-    """Read the environment; raises WrongSettings with what to change."""
+    """Read the environment; raises WrongSettings with what to change and no value."""
     try:
         return Settings()
     except ValidationError as error:
-        lines = []
-        for problem in error.errors(include_input=False):
-            name = f"RELEASE_{problem['loc'][0]}".upper() if problem["loc"] else ""
-            lines.append(f"{name} {problem['msg']}".strip().removeprefix("Value error, "))
-        raise WrongSettings("; ".join(lines)) from None
+        problems = error.errors(include_input=False, include_url=False)
+        raise WrongSettings("; ".join(_sentence(problem) for problem in problems)) from None
+
+
+def _sentence(problem: "ErrorDetails") -> str:
+    """Say what a setting must be, in words of ours: pydantic speaks of inputs and types."""
+    bounds = problem.get("ctx", {})
+    if problem["type"] == "value_error":
+        return str(bounds["error"])
+    match problem["type"]:
+        case "greater_than":
+            wanted = f"must be above {bounds['gt']:g}"
+        case "greater_than_equal":
+            wanted = f"must be {bounds['ge']:g} or more"
+        case "float_parsing" | "finite_number":
+            wanted = "must be a number"
+        case "int_parsing" | "int_from_float" | "int_parsing_size":
+            wanted = "must be a whole number"
+        case "bool_parsing":
+            wanted = "must be true or false"
+        case "literal_error":
+            wanted = f"must be {bounds['expected']}"
+        case "string_too_short":
+            wanted = "must not be empty"
+        case "string_too_long":
+            wanted = f"must have {bounds['max_length']} characters at most"
+        case _:
+            wanted = "is not valid"
+    return f"{variable(str(problem['loc'][0]))} {wanted}"
+
+
+def variable(field: str) -> str:
+    """The environment variable of a field."""
+    name = field.upper()
+    return name if field.lower() in _OWN_NAMES else f"RELEASE_{name.removeprefix('RELEASE_')}"
+
+
+def _names_place(url: str, schemes: tuple[str, ...]) -> bool:
+    """Tell whether an address has one of these schemes and a host, or a path to a socket."""
+    try:
+        parts = urlsplit(url)
+        _ = parts.port  # raises ValueError for what is no port
+    except ValueError:
+        return False
+    socket = parts.scheme in ("unix", "redis+socket")
+    return parts.scheme in schemes and bool(parts.path if socket else parts.hostname)

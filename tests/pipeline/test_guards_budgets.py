@@ -53,7 +53,7 @@ TOO_SMALL = [
 ]
 
 
-@pytest.mark.parametrize("budget", TOO_SMALL, ids=lambda budget: "".join(budget))
+@pytest.mark.parametrize("budget", TOO_SMALL, ids="".join)
 @pytest.mark.parametrize("draft", [disk_draft(), broken_draft()], ids=["review", "repair"])
 @pytest.mark.scenario("model-boundary", "A budget too small for the first call")
 @pytest.mark.scenario("release-policy", "Aborted, never a fallback")
@@ -71,7 +71,7 @@ def test_a_call_that_cannot_be_paid_for_is_not_made(
 @pytest.mark.parametrize(
     "budget",
     [{"model_calls": 1}, {"output_bytes": 2 * OUTPUT_BYTES - 1}, {"tokens": 2 * OUTPUT_TOKENS - 1}],
-    ids=lambda budget: "".join(budget),
+    ids="".join,
 )
 def test_a_budget_for_one_attempt_ends_before_the_second(
     stage: LocalStage, budget: dict[str, int]

@@ -83,7 +83,7 @@ def test_a_record_of_another_run_or_without_a_result_is_no_evidence(stage: Local
     secret = "result-of-somebody-else"
     kept = {"exit_code": 0, "stdout": secret}
     stage.record(tool_record(other, "run_command", "c-foreign", content=kept))
-    broken = {
+    broken: dict[str, dict[str, Any]] = {
         "c-running": {"lifecycle": "PROJECTING"},
         "c-failed": {"lifecycle": "ERROR"},
         "c-error": {"evidence_status": "ERROR"},

@@ -155,6 +155,7 @@ def test_a_provider_is_given_the_time_that_it_asks_for(matrix: Matrix) -> None:
             continue
         assert first.ended_at is not None
         assert second.claimed_at is not None
+        assert first.retry_at is not None
         assert first.retry_at == pytest.approx(first.ended_at + RETRY_AFTER)
         assert second.claimed_at >= first.retry_at
         asked, again = matrix.stage(fault).judge.asked_about(run_id)
