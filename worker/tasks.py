@@ -1,5 +1,6 @@
 """The Celery doors: decode, call one use case, hand on. No branch of the domain lives here."""
 
+import json
 from collections.abc import Callable
 from typing import Any
 
@@ -128,11 +129,21 @@ def register(app: Celery, stage: Callable[[], Stage]) -> None:
     @app.task(name=SUBMIT, base=SilentTask, shared=False)
     def submit(message: dict[str, Any] | str) -> str:
         """Admit a message that came as a task: an envelope, as an object or as JSON text."""
-        raw = message.encode() if isinstance(message, str) else canonical(message)
         try:
-            return admit(stage(), raw, SUBMIT)
+            return admit(stage(), _raw(message), SUBMIT)
         except Exception as error:  # noqa: BLE001 - only the name of its class may go on
             raise StepFailed(type(error).__name__) from None
+
+
+def _raw(message: object) -> bytes:
+    """The bytes of a submitted message, so that admission judges what Celery read leniently."""
+    if isinstance(message, str):
+        return message.encode("utf-8", "surrogatepass")
+    try:
+        return canonical(message)
+    except ValueError:
+        # NaN or a lone surrogate: written as it came, to be refused and kept.
+        return json.dumps(message).encode()
 
 
 def _register_step(app: Celery, stage: Callable[[], Stage], step: Step) -> None:

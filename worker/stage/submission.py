@@ -58,6 +58,8 @@ def receive(raw: bytes, limit: int) -> Received:
         document = read(raw)
     except StrictJsonError as error:
         raise Refused(error.code) from None
+    if isinstance(document, Flaw):
+        raise Refused(document.code)
     if not isinstance(document, dict):
         raise Refused("NOT_AN_ENVELOPE")
     data = document.get("data")
