@@ -55,12 +55,22 @@ def install(app: Celery, stage: Callable[[], Stage]) -> None:
             try:
                 admit(stage(), _raw(message), message.delivery_info.get("routing_key") or "")
             except (StoreUnavailable, SendFailed) as error:
-                log.warning("consumption pauses error=%s", type(error).__name__)
-                self.timer.call_after(PAUSE, message.requeue)
+                self.again_later(message, error)
             except Exception as error:  # noqa: BLE001 - it would kill the worker
-                log.error("message kept as a dead letter error=%s", type(error).__name__)
-                stage().sender.park(_raw(message), type(error).__name__, "consumer")
+                self.keep(message, error)
+            else:
                 message.ack()
+
+        def again_later(self, message: Message, error: Exception) -> None:
+            log.warning("consumption pauses error=%s", type(error).__name__)
+            self.timer.call_after(PAUSE, message.requeue)
+
+        def keep(self, message: Message, error: Exception) -> None:
+            log.error("message kept as a dead letter error=%s", type(error).__name__)
+            try:
+                stage().sender.park(_raw(message), type(error).__name__, "consumer")
+            except SendFailed as failed:
+                self.again_later(message, failed)
             else:
                 message.ack()
 
