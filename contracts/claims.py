@@ -176,12 +176,17 @@ class NamedGap(Contract):
 
 
 class VerifiedMaterial(Contract):
-    """All that goes on from the gate. ``left_out`` counts claims without a passed binding."""
+    """All that goes on from the gate.
+
+    ``left_out`` counts the claims without a passed binding; ``left_out_critical`` tells
+    that a critical one is among them.
+    """
 
     claims: tuple[VerifiedClaim, ...]
     evidence: tuple[VerifiedBinding, ...]
     gaps: tuple[NamedGap, ...]
     left_out: Annotated[int, Field(ge=0)]
+    left_out_critical: bool
 
 
 # --- what the verifier answers --------------------------------------------------

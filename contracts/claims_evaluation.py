@@ -8,7 +8,7 @@ absent; above all there is no verdict unless a verifier came to one.
 from enum import StrEnum
 from typing import Annotated
 
-from pydantic import Field
+from pydantic import Field, StringConstraints
 
 from contracts.base import Contract
 from contracts.claims import (
@@ -20,6 +20,10 @@ from contracts.claims import (
     Verdict,
     VerifiedClaim,
 )
+
+
+Code = Annotated[str, StringConstraints(pattern=r"^[A-Z][A-Z0-9_]{0,63}$")]
+"""A reason that can hold no prose."""
 
 
 class ExecutorStatus(StrEnum):
@@ -82,7 +86,7 @@ class StructuredOutput(Contract):
 class VerifierEvaluation(Contract):
     """The whole evaluation. ``verdict`` repeats ``effective_verdict`` for older readers.
 
-    ``evidence_retries`` is 0 or 1; ``failure_reasons`` are codes.
+    ``evidence_retries`` is 0 or 1.
     """
 
     executor_status: ExecutorStatus
@@ -90,7 +94,7 @@ class VerifierEvaluation(Contract):
     verifier_status: VerifierStatus
     composer_status: ComposerStatus
     evidence_retries: Annotated[int, Field(ge=0, le=1)]
-    failure_reasons: tuple[str, ...]
+    failure_reasons: tuple[Code, ...]
     prompt_audit: PromptAudit
     traceability_version: str
     gatekeeper_result: GatekeeperResult | None = None
