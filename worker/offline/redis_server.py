@@ -4,26 +4,23 @@ It listens on a unix socket only, so that no port can clash, and keeps its data 
 a directory of its own. It is a child process that dies with its parent.
 """
 
-import ctypes
 import importlib
-import os
 import shutil
 import signal
 import subprocess
-import sys
 import tempfile
 import time
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import TracebackType
 from typing import Literal, Self
 
 import redis
 
+from worker.offline.tied_child import TiedChildren, end
+
 READY_SECONDS = 10.0
 """How long a start may take; a large append-only file is read in this time."""
 STOP_SECONDS = 5.0
-_PR_SET_PDEATHSIG = 1
 _LOG = "redis.log"
 
 
@@ -79,9 +76,7 @@ class RedisServer:
         self._maxmemory_policy = maxmemory_policy
         self._private: Path | None = None
         self._process: subprocess.Popen[bytes] | None = None
-        # Linux ends the child when the thread that made it ends: this thread makes
-        # every child and lives as long as the server does.
-        self._spawner = ThreadPoolExecutor(1, thread_name_prefix="redis-spawner")
+        self._children = TiedChildren("redis")
 
     def __enter__(self) -> Self:
         self.start()
@@ -128,7 +123,7 @@ class RedisServer:
             # Short, since the path of a unix socket holds about a hundred characters.
             self._private = Path(tempfile.mkdtemp(prefix="redis-"))
         command = [program, *self._options(self._private)]
-        self._process = self._spawner.submit(_spawn, command).result()
+        self._process = self._children.start(command)
         if not _becomes_ready(self._process, self.url):
             log = _log_end(self._private)
             self.stop()
@@ -173,14 +168,8 @@ class RedisServer:
 
     def _end(self, how: signal.Signals) -> None:
         process, self._process = self._process, None
-        if process is None:
-            return
-        process.send_signal(how)
-        try:
-            process.wait(STOP_SECONDS)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
+        if process is not None:
+            end(process, how, STOP_SECONDS)
 
 
 def _becomes_ready(process: subprocess.Popen[bytes], url: str) -> bool:
@@ -200,28 +189,3 @@ def _log_end(private: Path) -> str:
         return (private / _LOG).read_text(errors="replace")[-2000:]
     except FileNotFoundError:
         return "(it wrote no log)"
-
-
-def _spawn(command: list[str]) -> subprocess.Popen[bytes]:
-    return subprocess.Popen(
-        command,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        start_new_session=True,  # a Ctrl-C is for the parent, which stops Redis last
-        # It makes two system calls and takes no lock, so threads do no harm.
-        preexec_fn=_DieWithParent() if sys.platform == "linux" else None,  # noqa: PLW1509
-    )
-
-
-class _DieWithParent:
-    """Run in the child before exec: ask Linux for SIGKILL when the parent is gone."""
-
-    def __init__(self) -> None:
-        self._prctl = ctypes.CDLL(None).prctl
-        self._parent = os.getpid()
-
-    def __call__(self) -> None:
-        self._prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-        if os.getppid() != self._parent:  # it died before the request
-            os._exit(1)
