@@ -47,6 +47,7 @@ def test_blanks_around_a_text_change_nothing(text: str, around: str) -> None:
     assert is_blank(around + text + around) is is_blank(text)
 
 
+@pytest.mark.scenario("message-contracts", "Names with a small alphabet")
 @pytest.mark.parametrize(
     ("kind", "value", "fits"),
     [
@@ -83,6 +84,7 @@ def test_utc_is_written_with_z() -> None:
     assert isoformat(datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)) == "2026-01-02T03:04:05Z"
 
 
+@pytest.mark.scenario("message-contracts", "A wrong type")
 @pytest.mark.parametrize(
     ("model", "data"),
     [
@@ -117,6 +119,7 @@ def test_wrong_types_do_not_parse(model: type[BaseModel], data: dict[str, Any]) 
     assert "input_value" not in str(caught.value)
 
 
+@pytest.mark.scenario("message-contracts", "An odd draft")
 def test_odd_drafts_parse() -> None:
     """Blank, repeated and dangling ids and unknown kinds are for the guard, not the parser."""
     analysis = {"analysis_id": "", "kind": "HUNCH", "text": " ", "tool_call_ids": ["", "x", "x"]}
@@ -131,6 +134,7 @@ def test_odd_drafts_parse() -> None:
     assert draft.analyses[0] == draft.analyses[1]
 
 
+@pytest.mark.scenario("message-contracts", "A newer producer")
 def test_unknown_fields_of_a_newer_producer_are_dropped() -> None:
     """An open contract reads what it knows and never repeats the rest."""
     record = InvocationRecord.model_validate_json(
@@ -140,6 +144,7 @@ def test_unknown_fields_of_a_newer_producer_are_dropped() -> None:
     assert "secret" not in record.model_dump_json()
 
 
+@pytest.mark.scenario("message-contracts", "Contracts alone")
 def test_contracts_need_pydantic_and_nothing_else() -> None:
     """An agent team can import the contracts without the worker and what it is built on."""
     allowed = sys.stdlib_module_names | {"pydantic", "contracts"}

@@ -14,6 +14,7 @@ from tests.contracts.messages_of_all_kinds import messages
 MOMENT = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 
 
+@pytest.mark.scenario("message-contracts", "Any message, written and read")
 @given(messages)
 def test_a_message_survives_its_envelope(message: Incoming | Outgoing) -> None:
     """What is wrapped is read back as the same message, of the same type and run."""
@@ -24,6 +25,7 @@ def test_a_message_survives_its_envelope(message: Incoming | Outgoing) -> None:
     assert envelope.time == MOMENT
 
 
+@pytest.mark.scenario("message-contracts", "What was never said")
 def test_what_was_not_set_is_not_written() -> None:
     """A message goes out with the fields that came in, so that its hash stands."""
     message = DraftReady(run_id="r", session_id="s", query="q", draft=None)
@@ -31,6 +33,7 @@ def test_what_was_not_set_is_not_written() -> None:
     assert data == {"run_id": "r", "session_id": "s", "query": "q", "draft": None}
 
 
+@pytest.mark.scenario("message-contracts", "The trace")
 def test_the_trace_is_carried() -> None:
     """``traceparent`` travels with a message; other extensions are read and dropped."""
     trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
@@ -42,6 +45,7 @@ def test_the_trace_is_carried() -> None:
     assert "partitionkey" not in envelope.model_dump()
 
 
+@pytest.mark.scenario("message-contracts", "A broken envelope")
 @pytest.mark.parametrize(
     "change",
     [
@@ -78,6 +82,7 @@ def test_a_type_has_a_name_and_a_version(type_: str, parts: tuple[str, int] | No
     assert type_parts(type_) == parts
 
 
+@pytest.mark.scenario("message-contracts", "Any message, written and read")
 def test_every_message_has_its_own_type() -> None:
     """A type names one model, by the model's own name."""
     assert [type_parts(message.TYPE) for message in MESSAGES] == [

@@ -32,6 +32,7 @@ def test_each_schema_is_a_schema(path: str) -> None:
     assert [found["$id"] for found in SCHEMAS.values()].count(SCHEMAS[path]["$id"]) == 1
 
 
+@pytest.mark.scenario("message-contracts", "A schema and its model agree")
 @given(messages)
 @settings(deadline=None)
 def test_what_the_models_write_fits_the_schemas(message: Incoming | Outgoing) -> None:
@@ -54,6 +55,7 @@ def test_drafts_fit_their_schema(draft: Any) -> None:
     VALIDATORS["records/DiagnosisDraft.json"].validate(draft.model_dump(mode="json"))
 
 
+@pytest.mark.scenario("message-contracts", "A schema and its model agree")
 @pytest.mark.parametrize(
     "change",
     [
@@ -77,6 +79,7 @@ def test_schema_and_model_refuse_alike(change: dict[str, Any]) -> None:
         DraftReady.model_validate_json(json.dumps(data | change))
 
 
+@pytest.mark.scenario("message-contracts", "Every message has a channel")
 def test_asyncapi_refers_to_what_exists() -> None:
     """Every reference of the AsyncAPI document leads to a part of it or to a schema file."""
     document = DOCUMENTS["asyncapi.json"]
@@ -100,6 +103,7 @@ def _references(value: Any) -> list[str]:
     return []
 
 
+@pytest.mark.scenario("message-contracts", "Every message has a channel")
 def test_every_message_travels_somewhere() -> None:
     """No message is without a channel."""
     channels = DOCUMENTS["asyncapi.json"]["channels"].values()
@@ -113,6 +117,7 @@ def test_data_schemas_have_the_address_that_envelopes_name() -> None:
         assert SCHEMAS[f"data/{name(message)}.json"]["$id"] == schema_uri(message.TYPE)
 
 
+@pytest.mark.scenario("message-contracts", "A schema that was forgotten")
 def test_drift_is_found_and_mended(tmp_path: Path) -> None:
     """A missing, a changed and a superfluous file are each named; writing brings them home."""
     schema.write(tmp_path)

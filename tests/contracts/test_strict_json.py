@@ -17,6 +17,7 @@ from contracts.strict_json import (
 from tests.contracts.messages_of_all_kinds import json_values
 
 
+@pytest.mark.scenario("message-contracts", "JSON that hides something")
 @pytest.mark.parametrize(
     ("document", "code"),
     [
@@ -64,6 +65,7 @@ def test_a_flaw_stands_in_its_place() -> None:
     assert {flaw.code for flaw in flaws(value)} == {"DUPLICATE_KEY", "NOT_FINITE"}
 
 
+@pytest.mark.scenario("message-contracts", "One form for comparison")
 @given(json_values)
 def test_canonical_text_reads_back_as_itself(value: object) -> None:
     """Writing and reading a strict value changes nothing, and writing again gives the same."""
@@ -72,6 +74,7 @@ def test_canonical_text_reads_back_as_itself(value: object) -> None:
     assert canonical(parse(written)) == written
 
 
+@pytest.mark.scenario("message-contracts", "One form for comparison")
 def test_canonical_has_one_form() -> None:
     """Key order, spaces and escapes of the sender make no difference."""
     assert canonical(parse('{"b": 1,  "a": "\\u00e9"}')) == canonical(parse('{"a":"é","b":1}'))

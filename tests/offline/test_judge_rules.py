@@ -76,6 +76,7 @@ def test_a_fact_that_stands_in_or_follows_from_the_evidence_is_not_objected_to(t
     assert judge(text, call()) == Judgement(True, judge(text, call()).reason)
 
 
+@pytest.mark.scenario("local-stage", "Hard facts")
 @pytest.mark.parametrize(
     ("text", "fact"),
     [

@@ -93,6 +93,7 @@ def client(judge: JudgeServer) -> Iterator[Client]:
     client.connection.close()
 
 
+@pytest.mark.scenario("local-stage", "A verdict over HTTP")
 def test_a_review_is_answered_with_exactly_a_verdict_and_a_reason(client: Client) -> None:
     """Without a script the rules answer, in the shape that the worker reads strictly."""
     answer = json.loads(client.content())
@@ -124,6 +125,7 @@ def test_what_is_no_question_is_answered_400(payload: bytes, client: Client) -> 
     assert json.loads(text)["error"]["type"] == "invalid_request_error"
 
 
+@pytest.mark.scenario("local-stage", "Faults on demand")
 def test_the_script_is_used_in_order_and_by_marker(judge: JudgeServer, client: Client) -> None:
     """A request takes the first behaviour that is left and meant for it, then the rules."""
     judge.script(
@@ -140,6 +142,7 @@ def test_the_script_is_used_in_order_and_by_marker(judge: JudgeServer, client: C
     assert behaviours == ["status 500", "content", "content", "rules"]
 
 
+@pytest.mark.scenario("local-stage", "Faults on demand")
 @pytest.mark.parametrize(
     ("behaviour", "status", "text"),
     [

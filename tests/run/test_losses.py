@@ -21,6 +21,7 @@ def reviewing(deadline: float = 900.0) -> Story:
     return story
 
 
+@pytest.mark.scenario("run-record", "A lost call")
 def test_lost_call_is_a_used_attempt() -> None:
     """A review whose process is gone is never started again: the second attempt follows."""
     story = reviewing()
@@ -59,6 +60,7 @@ def test_repeat_after_the_lease_does_not_call_again() -> None:
     assert story.run.attempt(REVIEW).outcome is AttemptOutcome.LOST
 
 
+@pytest.mark.scenario("run-record", "A late answer")
 def test_late_answer_of_a_lost_call_releases_nothing() -> None:
     """The loss was recorded first; what the call says afterwards is only charged."""
     story = reviewing()
@@ -80,6 +82,7 @@ def test_lost_step_without_a_model_is_granted_again(ref: StepRef) -> None:
     assert story.run.attempt(ref).grants == 2
 
 
+@pytest.mark.scenario("run-record", "A loss that is told twice")
 def test_errback_that_fires_twice_changes_nothing() -> None:
     """The loss of the first start does not take the second one away."""
     story = Story()
@@ -120,6 +123,7 @@ def test_call_closed_by_a_stranger_counts_as_lost() -> None:
     assert next_step(story.run, POLICY) == REREVIEW
 
 
+@pytest.mark.scenario("run-record", "Waits that double")
 def test_unclaimed_step_is_sent_again_at_doubling_waits() -> None:
     """60 s, then twice as long each time, and never longer than 15 minutes."""
     story = Story(deadline=20_000.0)
@@ -179,6 +183,7 @@ def test_failure_without_a_wait_has_none_on_record() -> None:
     assert story.run.attempt(REVIEW).retry_at is None
 
 
+@pytest.mark.scenario("run-record", "Time alone")
 def test_ticks_alone_end_every_run() -> None:
     """If no worker ever comes, the deadline ends the run."""
     story = Story(deadline=300.0)

@@ -72,6 +72,7 @@ ROADS: list[tuple[str, dict[StepRef, AttemptOutcome], StepRef]] = [
 ]
 
 
+@pytest.mark.scenario("release-chain", "Next steps by table")
 @pytest.mark.parametrize(
     ("outcomes", "expected"), [road[1:] for road in ROADS], ids=[road[0] for road in ROADS]
 )
@@ -99,6 +100,7 @@ def test_repair_can_be_turned_off() -> None:
     assert next_step(record({CHECK: O.VIOLATED}), Policy(repair_attempts=0)) == PUBLISH
 
 
+@pytest.mark.scenario("release-chain", "Next steps by table")
 @pytest.mark.parametrize(
     "run", [Run(run_id="r"), record({}).model_copy(update={"ending": aborted("CANCELLED")})]
 )
@@ -171,6 +173,7 @@ def test_due_time_is_resend_then_lease_then_deadline() -> None:
     assert due_at(bare, POLICY) == bare.deadline_at
 
 
+@pytest.mark.scenario("release-chain", "Ids without looking up")
 def test_ids_are_the_same_each_time_and_never_shared() -> None:
     """Task, errback and message ids are pure functions of run, step, attempt and start."""
     refs = every_ref(1, 2)

@@ -174,6 +174,7 @@ def test_missing_usage_stays_charged_as_reserved(used: Used | None, expected: Sp
     assert not story.run.attempt(REVIEW).settled
 
 
+@pytest.mark.scenario("run-record", "A lost call")
 def test_lost_call_stays_charged_until_its_answer_comes_late() -> None:
     """Nobody knows what it cost; when it comes to light, real usage counts, and only once."""
     story = ready()

@@ -33,6 +33,7 @@ def bare_lines(message: dict[str, Any]) -> list[str]:
     return [line for line in lines if line.strip()]
 
 
+@pytest.mark.scenario("transcripts", "Real recordings")
 @pytest.mark.parametrize("file", HOLMES_FILES)
 def test_the_counts_of_a_recording_are_those_of_its_raw_file(file: str) -> None:
     """Calls, hits, empties, failures, helper calls and model steps agree with the raw JSON."""
@@ -59,6 +60,7 @@ def test_the_counts_of_a_recording_are_those_of_its_raw_file(file: str) -> None:
     assert transcript.final_text
 
 
+@pytest.mark.scenario("transcripts", "Real recordings")
 @pytest.mark.parametrize("file", HOLMES_FILES)
 def test_each_recorded_output_is_the_exact_end_of_its_result(file: str) -> None:
     """Nothing is added to what a tool printed, and no line of it is left out."""

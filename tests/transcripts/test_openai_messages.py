@@ -24,6 +24,7 @@ from tests.transcripts.chat import (
 from worker.client.transcripts import AGENT_TOOLS, CommandTool, HelperTool
 
 
+@pytest.mark.scenario("transcripts", "A plain investigation")
 def test_a_plain_investigation_is_read_whole() -> None:
     """Question, one call, its result and the answer become one record and three counts."""
     transcript = read(SYSTEM, QUESTION, asks(call("c1")), result("c1"), ANSWER)
@@ -48,12 +49,14 @@ def test_a_plain_investigation_is_read_whole() -> None:
     }
 
 
+@pytest.mark.scenario("transcripts", "The same transcript twice")
 def test_the_same_transcript_gives_the_same_records() -> None:
     """Reading is pure: nothing in a record comes from the clock or from chance."""
     messages = (QUESTION, asks(call("c1"), call("c2")), result("c2"), result("c1"), ANSWER)
     assert read(*messages) == read(*messages)
 
 
+@pytest.mark.scenario("transcripts", "Parallel and late results")
 def test_parallel_calls_keep_their_order_and_find_their_results() -> None:
     """Results may come in any order: the id binds them, the records stand as called."""
     transcript = read(
@@ -67,12 +70,14 @@ def test_parallel_calls_keep_their_order_and_find_their_results() -> None:
     assert [stdout(record) for record in transcript.records] == ["one", "two", "three"]
 
 
+@pytest.mark.scenario("transcripts", "Parallel and late results")
 def test_a_late_result_still_belongs_to_its_call() -> None:
     """A result may come after the model's next message."""
     transcript = read(QUESTION, asks(call("c1")), asks(call("c2")), result("c2"), result("c1", "1"))
     assert stdout(transcript.records[0]) == "1"
 
 
+@pytest.mark.scenario("transcripts", "Failed calls")
 def test_a_call_without_a_result_is_an_error_record() -> None:
     """A missing result is a record with its reason, never a gap."""
     (record,) = read(QUESTION, asks(call("c1")), ANSWER).records
@@ -90,6 +95,7 @@ def test_a_program_stands_in_front_of_its_arguments_once(command: str) -> None:
     assert record.request == {"command": "kubectl get pods", "timeout": 5}
 
 
+@pytest.mark.scenario("transcripts", "Helper calls")
 def test_a_helper_call_makes_no_record() -> None:
     """A task list is no evidence: it is counted apart, even when its arguments are broken."""
     transcript = read(

@@ -7,6 +7,7 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -27,6 +28,7 @@ odd_messages = st.fixed_dictionaries(
 )
 
 
+@pytest.mark.scenario("transcripts", "Any JSON at all")
 @given(st.lists(odd_messages | anything, max_size=6) | anything)
 def test_any_json_is_read_or_refused(messages: object) -> None:
     """No input ends in another error than a refusal."""

@@ -169,6 +169,7 @@ REFUSED: list[tuple[str, list[object], Refusal, str]] = [
 ]
 
 
+@pytest.mark.scenario("transcripts", "A broken transcript")
 @pytest.mark.parametrize(
     ("messages", "code", "place"), [row[1:] for row in REFUSED], ids=[row[0] for row in REFUSED]
 )
@@ -189,6 +190,7 @@ def test_what_is_no_list_of_messages_is_refused(messages: object) -> None:
     assert (caught.value.code, caught.value.place) == (Refusal.NOT_MESSAGES, "messages")
 
 
+@pytest.mark.scenario("transcripts", "A refusal without content")
 def test_a_refusal_quotes_nothing() -> None:
     """The error says code and place and no word of the transcript."""
     with pytest.raises(TranscriptError) as caught:

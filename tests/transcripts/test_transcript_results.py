@@ -8,6 +8,7 @@ from contracts.evidence import EvidenceStatus, Lifecycle, RunCommandResult
 from tests.transcripts.chat import call, read_one, stdout
 
 
+@pytest.mark.scenario("transcripts", "Empty results")
 @pytest.mark.parametrize("blank", ["", "  \n\t", "\u200b", []])
 def test_a_blank_result_is_no_evidence(blank: object) -> None:
     """A completed call that printed nothing is neither a hit nor a failure."""
@@ -19,6 +20,7 @@ def test_a_blank_result_is_no_evidence(blank: object) -> None:
     assert projection.exit_code == 0
 
 
+@pytest.mark.scenario("transcripts", "Failed calls")
 @pytest.mark.parametrize(
     "text",
     [
@@ -53,6 +55,7 @@ def test_an_error_object_is_an_error_record(text: str) -> None:
     assert read_one(call("c1"), text).evidence_status is EvidenceStatus.ERROR
 
 
+@pytest.mark.scenario("transcripts", "Output about errors")
 @pytest.mark.parametrize(
     "text",
     [
@@ -103,6 +106,7 @@ def test_lines_that_repeat_the_request_are_no_output(content: str, output: str) 
     assert stdout(read_one(call("c1"), content)) == output
 
 
+@pytest.mark.scenario("transcripts", "Empty results")
 @pytest.mark.parametrize("content", [header({"command": "df -h"}) + "df -h\n", "df -h"])
 def test_a_result_that_only_repeats_the_request_is_no_evidence(content: str) -> None:
     """When nothing stands behind the echo, the tool found nothing."""
