@@ -18,7 +18,7 @@ from worker.adapters.cancellations import redis_cancellations
 from worker.adapters.keys import Keys
 from worker.adapters.kombu_sender import KombuSender
 from worker.adapters.openai_model import OpenAIModel, OpenAISettings
-from worker.adapters.queues import TASKS
+from worker.adapters.queues import TASKS, broker_of
 from worker.adapters.redis_promise import UnsafeStore, examine
 from worker.adapters.redis_records import (
     RedisInbox,
@@ -41,6 +41,9 @@ def settings() -> Settings:
 
 def broker_options(chosen: Settings) -> dict[str, Any]:
     """Transport options that fit the policy; see the measurements in the design notes."""
+    broker = broker_of(chosen.broker())
+    if broker.is_rabbitmq:
+        return broker.connection_options
     return {
         "visibility_timeout": chosen.visibility_timeout,
         "unacked_restore_interval": 5,
@@ -60,8 +63,10 @@ def celery_settings() -> dict[str, Any]:
         "broker_url": chosen.broker(),
         "broker_transport_options": broker_options(chosen),
         "broker_connection_retry_on_startup": True,
-        "task_default_queue": TASKS.name,
-        "task_queues": [TASKS],
+        "task_default_queue": TASKS,
+        "task_queues": [broker_of(chosen.broker()).tasks],
+        "worker_consumer": "worker.consumer:StageConsumer",
+        "worker_detect_quorum_queues": True,
         "task_ignore_result": True,
         "task_acks_late": True,
         "task_acks_on_timeout": True,

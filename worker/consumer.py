@@ -5,15 +5,17 @@ envelope, stores the raw bytes, enqueues the first step and acknowledges.
 """
 
 import logging
+from collections import deque
 from collections.abc import Callable
 from typing import Any
 
 from celery import Celery, bootsteps
+from celery.worker.consumer import Consumer as WorkerConsumer
 from kombu import Consumer
 from kombu.message import Message
 
 from worker.adapters.plain_redis import accept_plain
-from worker.adapters.queues import CONTROL, DRAFTS
+from worker.adapters.queues import broker_of
 from worker.ports import SendFailed, StoreUnavailable
 from worker.stage.admit import admit
 from worker.stage.engine import Stage
@@ -21,8 +23,24 @@ from worker.stage.engine import Stage
 log = logging.getLogger("release_stage")
 
 PREFETCH = 16
+"""Messages a worker may hold of each plain queue."""
 PAUSE = 1.0
 """Seconds to wait before a message is tried again when the store or the broker is away."""
+
+
+class StageConsumer(WorkerConsumer):
+    """Celery's consumer without its delayed delivery.
+
+    On quorum queues Celery would declare two dozen queues for tasks with a countdown.
+    The stage sends none: what is due later is sent later, by the relay.
+    """
+
+    class Blueprint(WorkerConsumer.Blueprint):
+        default_steps = tuple(
+            step
+            for step in WorkerConsumer.Blueprint.default_steps
+            if not step.endswith(":DelayedDelivery")
+        )
 
 
 def install(app: Celery, stage: Callable[[], Stage]) -> None:
@@ -33,9 +51,10 @@ def install(app: Celery, stage: Callable[[], Stage]) -> None:
 
         def get_consumers(self, channel: Any) -> list[Consumer]:
             accept_plain(channel)
-            self.timer = self._consumer.timer
+            broker = broker_of(app.conf.broker_url)
+            broker.dead(channel).declare()  # where the others put what they cannot deliver
             consumers = []
-            for queue in (CONTROL, DRAFTS):
+            for queue in (broker.control, broker.drafts):
                 consumer = Consumer(
                     channel,
                     queues=[queue],
@@ -48,31 +67,41 @@ def install(app: Celery, stage: Callable[[], Stage]) -> None:
             return consumers
 
         def start(self, c: Any) -> None:
-            self._consumer = c
+            self.timer = c.timer
+            # Those of a lost connection are the broker's again.
+            self.held: deque[Message] = deque()
             super().start(c)
 
         def on_message(self, message: Message) -> None:
+            """Take a message in, or hold it behind those that already wait for the store.
+
+            A held message stays unacknowledged, so the prefetch ends consumption. Giving it
+            back would count as a delivery, and RabbitMQ bounds those.
+            """
+            self.held.append(message)
+            if len(self.held) == 1:
+                self.take(self.held)
+
+        def take(self, held: deque[Message]) -> None:
+            """Take in what is held, in order; at the first that cannot be, wait again."""
+            while held and held is self.held:
+                try:
+                    self.settle(held[0])
+                except (StoreUnavailable, SendFailed) as error:
+                    log.warning("consumption pauses error=%s", type(error).__name__)
+                    self.timer.call_after(PAUSE, self.take, (held,))
+                    return
+                held.popleft().ack()
+
+        def settle(self, message: Message) -> None:
+            """Admit a message or keep it as a dead letter; afterwards it can be acknowledged."""
             try:
                 admit(stage(), _raw(message), message.delivery_info.get("routing_key") or "")
-            except (StoreUnavailable, SendFailed) as error:
-                self.again_later(message, error)
+            except (StoreUnavailable, SendFailed):
+                raise
             except Exception as error:  # noqa: BLE001 - it would kill the worker
-                self.keep(message, error)
-            else:
-                message.ack()
-
-        def again_later(self, message: Message, error: Exception) -> None:
-            log.warning("consumption pauses error=%s", type(error).__name__)
-            self.timer.call_after(PAUSE, message.requeue)
-
-        def keep(self, message: Message, error: Exception) -> None:
-            log.error("message kept as a dead letter error=%s", type(error).__name__)
-            try:
+                log.error("message kept as a dead letter error=%s", type(error).__name__)
                 stage().sender.park(_raw(message), type(error).__name__, "consumer")
-            except SendFailed as failed:
-                self.again_later(message, failed)
-            else:
-                message.ack()
 
     app.steps["consumer"].add(PlainQueues)
 

@@ -9,10 +9,9 @@ from celery import Celery, Task
 from celery.canvas import Signature
 from celery.exceptions import Ignore
 from celery.worker.request import Request
-from kombu.exceptions import KombuError
 
 from contracts.strict_json import canonical
-from worker.adapters.queues import TASKS
+from worker.adapters.queues import TASKS, broker_of, failures
 from worker.ports import SendFailed
 from worker.run.path import after, hand_on
 from worker.run.policy import Policy
@@ -76,11 +75,16 @@ class CeleryDispatcher:
 
     def dispatch(self, run: Run, step: StepRef) -> None:
         members = [self._signature(run, ref) for ref in (step, *after(step))]
-        try:
-            # What `chain` sends, without its deep copies of every member.
-            members[0].apply_async(chain=members[:0:-1] or None)
-        except (KombuError, OSError) as error:
-            raise SendFailed(type(error).__name__) from None
+        options = broker_of(self._app.conf.broker_url).publish_options
+        with self._app.producer_or_acquire() as producer:
+            broken = failures(producer.connection)
+            try:
+                # What `chain` sends, without its deep copies of every member.
+                members[0].apply_async(chain=members[:0:-1] or None, producer=producer, **options)
+            except broken as error:
+                # Its confirmation may still come, and must not be taken for another's.
+                producer.connection.close()
+                raise SendFailed(type(error).__name__) from None
 
     def _signature(self, run: Run, ref: StepRef) -> Signature:
         names = {"run_id": run.run_id, "round": ref.round, "attempt": ref.attempt}
@@ -89,7 +93,7 @@ class CeleryDispatcher:
             ATTEMPT_LOST,
             kwargs={**names, "step": ref.step.value, "grant": grant},
             task_id=errback_id(run.run_id, ref, grant),
-            queue=TASKS.name,
+            queue=TASKS,
         )
         return self._app.signature(
             step_name(ref.step),
@@ -99,7 +103,7 @@ class CeleryDispatcher:
             soft_time_limit=self._policy.soft_limit(ref.step),
             time_limit=self._policy.hard_limit(ref.step),
             link_error=[errback],
-            queue=TASKS.name,
+            queue=TASKS,
         )
 
 

@@ -9,10 +9,10 @@ from uuid import uuid4
 
 import redis
 
+from contracts import channels
 from tests.bench.drafts import draft_of, records_of
 from tests.pipeline.cases import draft_ready
 from worker.adapters.keys import Keys
-from worker.adapters.queues import RESULTS
 from worker.client import StageClient
 from worker.offline.judge import JudgeServer
 from worker.offline.judge_script import verdict
@@ -47,7 +47,7 @@ class Agent:
 
     def result(self) -> None:
         """Take one result off its queue, which kombu keeps as a list on Redis."""
-        if self.redis.brpop([RESULTS.name], timeout=PATIENCE) is None:
+        if self.redis.brpop([channels.RESULTS], timeout=PATIENCE) is None:
             raise NoResult
 
     def close(self) -> None:

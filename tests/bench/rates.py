@@ -20,10 +20,11 @@ from uuid import uuid4
 import redis
 from celery import Celery
 
+from contracts import channels
 from tests.bench.bare_app import bare_chain
 from tests.bench.house import PATIENCE, Agent, NoResult, environment_of
 from tests.bench.table import Row
-from worker.adapters.queues import RESULTS, TASKS, broker_url_of
+from worker.adapters.queues import broker_of, broker_url_of
 from worker.offline.judge_script import verdict, write_script
 from worker.offline.processes import Process, start_worker
 from worker.offline.redis_server import RedisServer
@@ -62,12 +63,12 @@ class _StageLoad:
         self._agent = Agent(redis_url)
 
     def queue(self, runs: int) -> None:
-        self._agent.redis.delete(RESULTS.name)
+        self._agent.redis.delete(channels.RESULTS)
         for run_id in [self._agent.prepare() for _ in range(runs)]:
             self._agent.submit(run_id)
 
     def done(self, runs: int) -> bool:
-        return bool(self._agent.redis.llen(RESULTS.name) >= runs)
+        return bool(self._agent.redis.llen(channels.RESULTS) >= runs)
 
     def close(self) -> None:
         self._agent.close()
@@ -78,9 +79,11 @@ class _BareLoad:
 
     def __init__(self, redis_url: str) -> None:
         self._redis: Any = redis.Redis.from_url(redis_url)
-        self._sender = Celery("bench", set_as_current=False, broker=broker_url_of(redis_url))
-        self._sender.conf.task_default_queue = TASKS.name
-        self._sender.conf.task_queues = [TASKS]
+        url = broker_url_of(redis_url)
+        self._tasks = broker_of(url).tasks
+        self._sender = Celery("bench", set_as_current=False, broker=url)
+        self._sender.conf.task_default_queue = self._tasks.name
+        self._sender.conf.task_queues = [self._tasks]
 
     def queue(self, runs: int) -> None:
         for _ in range(runs):
@@ -88,7 +91,7 @@ class _BareLoad:
 
     def done(self, runs: int) -> bool:
         with self._redis.pipeline(transaction=True) as pipe:
-            pipe.llen(TASKS.name)
+            pipe.llen(self._tasks.name)
             pipe.hlen("unacked")
             return not any(pipe.execute())
 

@@ -22,7 +22,7 @@ from contracts.evidence import InvocationRecord
 from contracts.messages import DraftReady
 from tests.pipeline.dying import DIED
 from worker.adapters.keys import Keys
-from worker.adapters.queues import DEAD, TASKS
+from worker.adapters.queues import broker_of
 from worker.adapters.redis_records import RedisRecords
 from worker.client import InvocationWriter, ResultConsumer, StageClient
 from worker.offline.judge import JudgeServer
@@ -77,13 +77,16 @@ class LocalStage:
     processes: list[Process] = field(default_factory=list)
     results: dict[str, list[Envelope]] = field(default_factory=dict)
     letters: list[tuple[str, bytes]] = field(default_factory=list)
+    broker_url: str = ""
 
     def __post_init__(self) -> None:
+        self.broker_url = self.broker_url or self.redis_server.broker_url
+        self.broker = broker_of(self.broker_url)
         self.redis: Any = redis.Redis.from_url(self.redis_server.url)
-        self.client = StageClient(self.redis_server.url)
+        self.client = StageClient(self.redis_server.url, self.broker_url)
         self.keys = Keys()
         self._writer = InvocationWriter(self.redis)
-        self._results = ResultConsumer(self.redis_server.url, name="tests")
+        self._results = ResultConsumer(self.redis_server.url, self.broker_url, name="tests")
 
     def worker(self, name: str = "", **options: Any) -> Process:
         name = name or f"worker{len(self.processes)}"
@@ -101,7 +104,7 @@ class LocalStage:
 
     def publish_raw(self, body: bytes, queue: str = "release.drafts") -> None:
         """Publish bytes as any producer would, without the inbox."""
-        with Connection(self.redis_server.broker_url) as connection:
+        with Connection(self.broker_url) as connection:
             connection.Producer().publish(
                 body,
                 routing_key=queue,
@@ -155,14 +158,14 @@ class LocalStage:
 
     def dead(self) -> list[tuple[str, bytes]]:
         """All dead letters that came so far: reason and raw body of each."""
-        with Connection(self.redis_server.broker_url) as connection:
-            queue = connection.SimpleQueue(DEAD)
+        with Connection(self.broker_url) as connection:
+            queue = connection.SimpleQueue(self.broker.dead)
             with suppress(queue.Empty):
                 while True:
                     message = queue.get(block=False)
                     body = message.body
                     raw = body if isinstance(body, bytes) else body.encode()
-                    self.letters.append((message.headers["reason"], raw))
+                    self.letters.append((message.headers.get("reason", "DELIVERED_TOO_OFTEN"), raw))
                     message.ack()
             queue.close()
         return self.letters
@@ -180,7 +183,9 @@ class LocalStage:
     def reply(self, reply_to: str) -> Envelope:
         """Wait for one message on a reply queue."""
         found: list[Envelope] = []
-        consumer = ResultConsumer(self.redis_server.url, name=f"{uuid4()}", reply_to=reply_to)
+        consumer = ResultConsumer(
+            self.redis_server.url, self.broker_url, name=f"{uuid4()}", reply_to=reply_to
+        )
 
         def has_come() -> bool:
             consumer.consume(found.append, timeout=0.05)
@@ -203,9 +208,10 @@ class LocalStage:
         """What a worker enqueues steps with, here to deliver one again."""
         app = Celery("tests", set_as_current=False)
         app.conf.update(
-            broker_url=self.redis_server.broker_url,
-            task_queues=[TASKS],
-            task_default_queue=TASKS.name,
+            broker_url=self.broker_url,
+            broker_transport_options=self.broker.connection_options,
+            task_queues=[self.broker.tasks],
+            task_default_queue=self.broker.tasks.name,
             task_ignore_result=True,
         )
         return CeleryDispatcher(app, self.settings.policy())
@@ -268,9 +274,16 @@ class LocalStage:
 
 @contextmanager
 def local_stage(
-    logs: Path, *, durable: bool = False, settings: dict[str, str] | None = None
+    logs: Path,
+    *,
+    durable: bool = False,
+    settings: dict[str, str] | None = None,
+    broker_url: str = "",
 ) -> Iterator[LocalStage]:
-    """Redis and judge of their own; workers and relays are started by the test."""
+    """Redis and judge of their own; workers and relays are started by the test.
+
+    Without ``broker_url`` that Redis is the broker, too.
+    """
     with ExitStack() as stack:
         server = stack.enter_context(RedisServer(appendfsync="always" if durable else None))
         judge = stack.enter_context(JudgeServer())
@@ -278,10 +291,11 @@ def local_stage(
             "REDIS_URL": server.url,
             "OPENAI_BASE_URL": judge.base_url,
             "OPENAI_API_KEY": "none",
+            "RELEASE_BROKER_URL": broker_url,
             **QUICK,
             **(settings or {}),
         }
-        stage = LocalStage(server, judge, logs, environment)
+        stage = LocalStage(server, judge, logs, environment, broker_url=broker_url)
         stack.callback(stage.stop)
         yield stage
 

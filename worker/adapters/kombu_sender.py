@@ -3,12 +3,12 @@
 from typing import Any
 
 import redis
-from kombu import Connection, Queue
+from kombu import Connection
 from kombu.exceptions import KombuError
 from kombu.pools import ProducerPool
 
 from contracts.envelope import MEDIA_TYPE
-from worker.adapters.queues import DEAD, EVENTS, RESULTS
+from worker.adapters.queues import EVENTS, broker_of, failures
 from worker.ports import OutgoingMessage, SendFailed
 
 _POOL_SIZE = 10
@@ -21,6 +21,7 @@ class KombuSender:
     """Implements ``Sender``. Connections open when first needed, in the process that needs them."""
 
     def __init__(self, url: str, transport_options: dict[str, Any]) -> None:
+        self._broker = broker_of(url)
         self._connection = Connection(url, transport_options=transport_options)
         self._producers: Any = ProducerPool(
             connections=self._connection.Pool(_POOL_SIZE), limit=_POOL_SIZE
@@ -37,12 +38,13 @@ class KombuSender:
             headers,
             message.message_id,
             exchange=EVENTS,
-            declare=[RESULTS],
+            declare=[self._broker.dead, self._broker.results],
         )
 
     def park(self, raw: bytes, reason: str, origin: str) -> None:
         headers = {"reason": reason, "origin": origin}
-        self._publish(raw, DEAD.name, headers, None, declare=[DEAD])
+        dead = self._broker.dead
+        self._publish(raw, dead.name, headers, None, declare=[dead])
 
     def _publish(
         self,
@@ -52,29 +54,29 @@ class KombuSender:
         message_id: str | None,
         **options: Any,
     ) -> None:
-        declare: list[Queue] = options.pop("declare", [])
+        broken = failures(self._connection)
         try:
             with self._producers.acquire(block=True, timeout=5) as producer:
-                producer.publish(
-                    body,
-                    routing_key=routing_key,
-                    headers=headers,
-                    message_id=message_id,
-                    content_type=MEDIA_TYPE,
-                    content_encoding="binary",
-                    delivery_mode=2,
-                    mandatory=True,
-                    retry=True,
-                    retry_policy=_RETRY,
-                    declare=declare,
-                    **options,
-                )
-        except (
-            KombuError,
-            OSError,
-            *self._connection.channel_errors,
-            *self._connection.connection_errors,
-        ) as error:
+                try:
+                    producer.publish(
+                        body,
+                        routing_key=routing_key,
+                        headers=headers,
+                        message_id=message_id,
+                        content_type=MEDIA_TYPE,
+                        content_encoding="binary",
+                        delivery_mode=2,
+                        retry=True,
+                        retry_policy=_RETRY,
+                        **self._broker.publish_options,
+                        **options,
+                    )
+                except broken:
+                    # RabbitMQ confirms a message that it returned, too, and later: on this
+                    # connection the next message would take that confirmation for its own.
+                    producer.connection.close()
+                    raise
+        except broken as error:
             # kombu hides what happened behind an error of its own.
             cause = (isinstance(error, KombuError) and error.__cause__) or error
             passing = isinstance(cause, _PASSING)

@@ -9,7 +9,7 @@ from kombu.message import Message
 
 from contracts.envelope import Envelope
 from worker.adapters.keys import Keys
-from worker.adapters.queues import RESULTS, broker_url_of
+from worker.adapters.queues import broker_of, broker_url_of
 
 WEEK = 604_800
 POLL = 0.1
@@ -36,9 +36,10 @@ class ResultConsumer:
     ) -> None:
         self._redis: Any = redis.Redis.from_url(redis_url)
         url = broker_url or broker_url_of(redis_url)
-        options = {"polling_interval": POLL} if url.startswith("redis") else {}
+        broker = broker_of(url)
+        options = broker.connection_options or {"polling_interval": POLL}
         self._connection = Connection(url, transport_options=options)
-        self._queue = RESULTS if reply_to is None else Queue(reply_to, durable=True)
+        self._queue = broker.results if reply_to is None else Queue(reply_to, durable=True)
         self._name = name
         self._keys = Keys(prefix)
         self._remember = remember

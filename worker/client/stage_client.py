@@ -5,13 +5,12 @@ from typing import Any
 from uuid import uuid4
 
 import redis
-from kombu import Connection
-from kombu.exceptions import KombuError
+from kombu import Connection, Queue
 
 from contracts.envelope import MEDIA_TYPE, Incoming, wrap
 from contracts.messages import CancelRun, DraftReady
 from worker.adapters.keys import Keys
-from worker.adapters.queues import CONTROL, DRAFTS, broker_url_of
+from worker.adapters.queues import broker_of, broker_url_of, failures
 
 MOST_BYTES = 1_048_576
 """What a worker takes by default; see RELEASE_MESSAGE_BYTES."""
@@ -38,7 +37,9 @@ class StageClient:
         most_bytes: int = MOST_BYTES,
     ) -> None:
         self._redis: Any = redis.Redis.from_url(redis_url)
-        self._connection = Connection(broker_url or broker_url_of(redis_url))
+        url = broker_url or broker_url_of(redis_url)
+        self._broker = broker_of(url)
+        self._connection = Connection(url, transport_options=self._broker.connection_options)
         self._keys = Keys(prefix)
         self._source = source
         self._most_bytes = most_bytes
@@ -55,9 +56,9 @@ class StageClient:
             pipe.zadd(self._keys.inbox, {id_: datetime.now(UTC).timestamp()})
             pipe.execute()
         try:
-            self._publish(body, DRAFTS.name, id_)
-        except (KombuError, *self._connection.recoverable_connection_errors):
-            self._connection.close()
+            self._publish(body, self._broker.drafts, id_)
+        except failures(self._connection):
+            pass  # the relay finds it
         return id_
 
     def cancel_run(self, run_id: str) -> str:
@@ -66,7 +67,7 @@ class StageClient:
         Works before the draft has come, too. Raises when the broker is away.
         """
         id_, body = self._wrap(CancelRun(run_id=run_id), None)
-        self._publish(body, CONTROL.name, id_)
+        self._publish(body, self._broker.control, id_)
         return id_
 
     def close(self) -> None:
@@ -86,16 +87,22 @@ class StageClient:
             raise TooLarge(f"{len(body)} bytes, at most {self._most_bytes} are taken")
         return id_, body
 
-    def _publish(self, body: bytes, queue: str, id_: str) -> None:
-        with self._connection.Producer() as producer:
-            producer.publish(
-                body,
-                routing_key=queue,
-                message_id=id_,
-                content_type=MEDIA_TYPE,
-                content_encoding="binary",
-                delivery_mode=2,
-                declare=[DRAFTS if queue == DRAFTS.name else CONTROL],
-                retry=True,
-                retry_policy={"max_retries": 2, "interval_start": 0.1},
-            )
+    def _publish(self, body: bytes, queue: Queue, id_: str) -> None:
+        try:
+            with self._connection.Producer() as producer:
+                producer.publish(
+                    body,
+                    routing_key=queue.name,
+                    message_id=id_,
+                    content_type=MEDIA_TYPE,
+                    content_encoding="binary",
+                    delivery_mode=2,
+                    declare=[self._broker.dead, queue],
+                    retry=True,
+                    retry_policy={"max_retries": 2, "interval_start": 0.1},
+                    **self._broker.publish_options,
+                )
+        except failures(self._connection):
+            # A confirmation that is still to come must not be taken for the next message's.
+            self._connection.close()
+            raise
