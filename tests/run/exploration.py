@@ -1,0 +1,255 @@
+"""Breadth-first exploration of everything that can happen to one run.
+
+Two levels keep it fast. A *record* is a run in normal form: the clock reads zero
+and only what later decisions can read is kept, so there are finitely many. What
+an event does to a record is decided once. A *world* is a record, two workers and
+the history that the invariants are told of.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
+
+from contracts.messages import Budget
+from tests.run.history import FREE, Happening, History
+from tests.run.normal_form import normal_form, steps_of_the_clock
+from tests.run.story import EVERY_REF, KEY, PUBLISH, RUN_ID
+from worker.run.events import (
+    Admitted,
+    Answer,
+    Cancelled,
+    Claimed,
+    Event,
+    Finished,
+    Lost,
+    Published,
+    Ticked,
+    Used,
+)
+from worker.run.outcomes import AttemptOutcome
+from worker.run.policy import Policy
+from worker.run.reducer import decide
+from worker.run.state import CheckFacts, Run, Spend
+from worker.run.steps import MODEL_STEPS, Step, StepRef
+
+CALL = Spend(model_calls=1, input_bytes=1, output_bytes=2, tokens=4)
+
+
+@dataclass(frozen=True)
+class Setup:
+    """One world to explore: the rules, the message that opens the run, and what may come out."""
+
+    policy: Policy
+    deadline: float
+    budget: Budget
+    outcomes: Mapping[Step, tuple[AttemptOutcome, ...]]
+    usages: tuple[Used | None, ...] = (None,)
+
+    @property
+    def opening(self) -> Admitted:
+        return Admitted(RUN_ID, KEY, "a", "s-1", self.deadline, budget=self.budget)
+
+
+class World(NamedTuple):
+    """Numbers of a record and a history, and what the two workers hold (numbers of steps)."""
+
+    record: int
+    history: int
+    workers: tuple[int, int]
+
+
+class Edge(NamedTuple):
+    label: str
+    record: int
+    seen: Happening
+
+
+@dataclass(frozen=True)
+class Edges:
+    """What may happen to a record: by anyone, and by a free worker."""
+
+    anyone: tuple[Edge, ...]
+    claims: tuple[Edge, ...]
+
+
+@dataclass
+class Exploration:
+    """All worlds that can be reached, and how each was reached first."""
+
+    setup: Setup
+    records: list[Run | None] = field(default_factory=list)
+    histories: list[History] = field(default_factory=list)
+    reached: dict[World, tuple[World | None, str]] = field(default_factory=dict)
+    depth: int = 0
+    complete: bool = False
+
+    def __post_init__(self) -> None:
+        self._record_numbers: dict[str, int] = {}
+        self._history_numbers: dict[History, int] = {}
+        self._edges: dict[int, Edges] = {}
+        self._results: dict[tuple[int, int], tuple[Edge, ...]] = {}
+        self._then: dict[tuple[int, Happening], int] = {}
+
+    def explore(self, most_steps: int | None) -> Iterator[World]:
+        """Give each distinct world once, nearest first, up to ``most_steps`` events away."""
+        start = World(self._number(None), self._number_of_history(History()), (FREE, FREE))
+        self.reached[start] = (None, "start")
+        yield start
+        front = [start]
+        while front and self.depth != most_steps:
+            self.depth += 1
+            found = []
+            for world in front:
+                for label, following in self._following(world):
+                    if following not in self.reached:
+                        self.reached[following] = (world, label)
+                        found.append(following)
+                        yield following
+            front = found
+        self.complete = not front
+
+    def path_to(self, world: World) -> str:
+        """The events that led to a world, for whoever has to understand a failure."""
+        labels = []
+        at: World | None = world
+        while at is not None:
+            at, label = self.reached[at]
+            labels.append(label)
+        return " -> ".join(reversed(labels))
+
+    def _following(self, world: World) -> Iterator[tuple[str, World]]:
+        edges = self._edges.get(world.record)
+        if edges is None:
+            edges = self._edges[world.record] = self._edges_of(world.record)
+        for edge in edges.anyone:
+            yield edge.label, self._after(world, edge, world.workers)
+        first, second = world.workers
+        if FREE in world.workers:
+            busy = second if first == FREE else first
+            for edge in edges.claims:
+                yield edge.label, self._after(world, edge, _pair(busy, edge.seen.started))
+        for holds, other in {(first, second), (second, first)}:
+            if holds == FREE:
+                continue
+            freed = _pair(FREE, other)
+            yield "dies", World(world.record, world.history, freed)
+            for edge in self._results_of(world.record, holds):
+                yield edge.label, self._after(world, edge, freed)
+
+    def _after(self, world: World, edge: Edge, workers: tuple[int, int]) -> World:
+        key = (world.history, edge.seen)
+        history = self._then.get(key)
+        if history is None:
+            told = self.histories[world.history].then(edge.seen)
+            history = self._then[key] = self._number_of_history(told)
+        return World(edge.record, history, workers)
+
+    def _edges_of(self, number: int) -> Edges:
+        run = self.records[number]
+        anyone = [
+            Edge("time passes", self._number(normal_form(run, at, self.setup.policy)), Happening())
+            for at in steps_of_the_clock(run)
+        ]
+        anyone += [self._edge(number, label, event) for label, event in self._events(run)]
+        claims = [self._edge(number, f"claims {ref.key}", _claim(ref), ref) for ref in EVERY_REF]
+        idle = Happening()
+        return Edges(
+            tuple(edge for edge in anyone if edge.record != number or edge.seen != idle),
+            tuple(edge for edge in claims if edge.record != number or edge.seen != idle),
+        )
+
+    def _results_of(self, number: int, place: int) -> tuple[Edge, ...]:
+        found = self._results.get((number, place))
+        if found is None:
+            ref = EVERY_REF[place]
+            found = self._results[number, place] = tuple(
+                self._edge(number, label, event, ref) for label, event in self._finishes(ref)
+            )
+        return found
+
+    def _events(self, run: Run | None) -> Iterator[tuple[str, Event]]:
+        opening = self.setup.opening
+        yield "draft", opening
+        if run is not None and run.opened_at is not None:
+            yield "another draft", replace(opening, sha256="b")
+        yield "cancel", Cancelled(RUN_ID)
+        yield "tick", Ticked()
+        for ref in EVERY_REF:
+            grants = 0 if run is None else run.attempt(ref).grants
+            for grant in {max(1, grants - 1), max(1, grants)}:
+                yield f"errback {ref.key}/{grant}", Lost(ref, grant)
+
+    def _finishes(self, ref: StepRef) -> Iterator[tuple[str, Event]]:
+        if ref == PUBLISH:
+            yield "publishes", Published(ref)
+            return
+        calls = ref.step in MODEL_STEPS
+        for outcome in self.setup.outcomes[ref.step]:
+            wait = 1.0 if outcome is AttemptOutcome.RATE_LIMITED else 0.0
+            check = None if calls else found_by_check(outcome)
+            for used in self.setup.usages if calls else (None,):
+                event = Finished(ref, outcome, check=check, used=used, retry_after=wait)
+                yield f"{ref.key} {outcome}", event
+
+    def _edge(self, number: int, label: str, event: Event, ref: StepRef | None = None) -> Edge:
+        run = self.records[number]
+        decision = decide(run, event, 0.0, self.setup.policy)
+        ended = decision.run is not None and decision.run.ending is not None
+        before = run is not None and run.ending is not None
+        place = FREE if ref is None else EVERY_REF.index(ref)
+        granted = decision.answer is Answer.GRANTED
+        recorded = None
+        if isinstance(event, Finished) and decision.answer in (Answer.RECORDED, Answer.ENDED):
+            recorded = (place, event.outcome)
+        seen = Happening(
+            started=place if granted else FREE,
+            recorded=recorded,
+            released=str(decision.run.ending) if decision.run and ended and not before else None,
+            cancelled=isinstance(event, Cancelled) and decision.answer is not Answer.STANDS,
+            overdrawn=bool(
+                granted
+                and ref
+                and ref.step in MODEL_STEPS
+                and decision.run
+                and not decision.run.spent.fits(self.setup.budget)
+            ),
+        )
+        after = number
+        if decision.run is not run:
+            after = self._number(normal_form(decision.run, 0.0, self.setup.policy))
+        return Edge(label, after, seen)
+
+    def _number(self, run: Run | None) -> int:
+        key = "" if run is None else run.model_dump_json(exclude_defaults=True)
+        number = self._record_numbers.setdefault(key, len(self.records))
+        if number == len(self.records):
+            self.records.append(run)
+        return number
+
+    def _number_of_history(self, history: History) -> int:
+        number = self._history_numbers.setdefault(history, len(self.histories))
+        if number == len(self.histories):
+            self.histories.append(history)
+        return number
+
+
+def _pair(one: int, other: int) -> tuple[int, int]:
+    """Two workers are alike: who holds what does not matter."""
+    return (one, other) if one <= other else (other, one)
+
+
+def _claim(ref: StepRef) -> Claimed:
+    return Claimed(ref, spend=CALL if ref.step in MODEL_STEPS else None)
+
+
+def found_by_check(outcome: AttemptOutcome) -> CheckFacts:
+    """The facts that go with a check's outcome."""
+    return CheckFacts(
+        readable=True,
+        stopped=False,
+        concluded=outcome is not AttemptOutcome.UNCONCLUDED,
+        violations=int(outcome is AttemptOutcome.VIOLATED),
+        named_calls=True,
+        verified=outcome is AttemptOutcome.PASSED,
+        missing_context=False,
+    )

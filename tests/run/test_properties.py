@@ -1,0 +1,242 @@
+"""Whatever happens to a run, in whatever order: properties over any sequence of events."""
+
+from dataclasses import replace
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from contracts.messages import Budget
+from tests.run.history import History
+from tests.run.normal_form import normal_form
+from tests.run.story import EVERY_REF, KEY, PUBLISH, RUN_ID, START, Story, facts
+from worker.run.events import (
+    Admitted,
+    Answer,
+    Cancelled,
+    Claimed,
+    Event,
+    Finished,
+    Lost,
+    Published,
+    Ticked,
+    Used,
+)
+from worker.run.outcomes import AttemptOutcome
+from worker.run.path import due_at, next_step
+from worker.run.policy import Policy
+from worker.run.reducer import decide
+from worker.run.state import CheckFacts, EndingKind, Run, Spend
+from worker.run.steps import MODEL_STEPS, Step, StepRef
+
+POLICY = Policy()
+OPENING = Admitted(RUN_ID, KEY, "a" * 64, "s-1", START + 900)
+FITTING: dict[Step, tuple[AttemptOutcome, ...]] = {
+    Step.CHECK_EVIDENCE: (
+        AttemptOutcome.PASSED,
+        AttemptOutcome.VIOLATED,
+        AttemptOutcome.UNCONCLUDED,
+    ),
+    Step.REPAIR_EVIDENCE: (AttemptOutcome.REPAIRED, AttemptOutcome.ALTERED),
+    Step.REVIEW_SEMANTICS: (AttemptOutcome.SUPPORTED, AttemptOutcome.UNSUPPORTED),
+    Step.PUBLISH: (),
+}
+
+counts = st.integers(0, 50)
+refs = st.sampled_from(EVERY_REF)
+spends = st.none() | st.builds(
+    Spend, model_calls=st.just(1), input_bytes=counts, output_bytes=counts, tokens=counts
+)
+usages = st.none() | st.builds(Used, output_bytes=st.none() | counts, tokens=st.none() | counts)
+checks = st.builds(
+    CheckFacts,
+    readable=st.booleans(),
+    stopped=st.booleans(),
+    concluded=st.booleans(),
+    violations=st.integers(0, 3),
+    named_calls=st.booleans(),
+    verified=st.booleans(),
+    missing_context=st.booleans(),
+)
+budgets = st.builds(
+    Budget,
+    model_calls=st.none() | st.integers(0, 3),
+    input_bytes=st.none() | counts,
+    output_bytes=st.none() | counts,
+    tokens=st.none() | counts,
+)
+waits = st.sampled_from((0.0, 0.5, 5.0, 39.9, 60.0, 70.0, 300.0)) | st.floats(0, 1000)
+
+
+@st.composite
+def results(draw: st.DrawFn) -> Finished:
+    """An attempt's outcome: one that fits its step, or any other."""
+    ref = draw(refs)
+    outcome = (
+        draw(st.sampled_from(FITTING[ref.step] or tuple(AttemptOutcome)))
+        if draw(st.booleans())
+        else draw(st.sampled_from(AttemptOutcome))
+    )
+    return Finished(
+        ref,
+        outcome,
+        check=draw(checks) if ref.step is Step.CHECK_EVIDENCE else None,
+        used=draw(usages),
+        retry_after=draw(st.sampled_from((0.0, 7.0))),
+    )
+
+
+events: st.SearchStrategy[Event] = st.one_of(
+    st.builds(Claimed, refs, spends),
+    st.builds(Claimed, refs, spends),
+    results(),
+    st.builds(Lost, refs, st.integers(0, 4)),
+    st.builds(Published, st.sampled_from((PUBLISH, PUBLISH._replace(attempt=2)))),
+    st.just(Ticked()),
+    st.just(Cancelled(RUN_ID)),
+    st.just(OPENING),
+    st.just(replace(OPENING, sha256="b" * 64)),
+)
+NEXT = "next"
+"""Stands for what a sound worker would do next, so that stories get somewhere."""
+stories = st.lists(st.tuples(waits, events | st.just(NEXT)), max_size=30)
+
+
+def sound(run: Run | None) -> Event:
+    """Carry on as a worker would: open, claim what is next, finish it well, decide."""
+    step = None if run is None else next_step(run, POLICY)
+    if run is None or step is None:
+        return OPENING
+    if run.attempt(step).lease_until is None:
+        return Claimed(step)
+    if step == PUBLISH:
+        return Published(step)
+    good = FITTING[step.step][0]
+    return Finished(step, good, check=facts() if step.step is Step.CHECK_EVIDENCE else None)
+
+
+def reload(run: Run | None) -> Run | None:
+    """The record as another process would read it."""
+    return run and Run.model_validate_json(run.model_dump_json(exclude_defaults=True))
+
+
+@settings(max_examples=300, deadline=None)
+@given(budgets, stories)
+def test_promises_hold_over_any_sequence_of_events(
+    budget: Budget, story: list[tuple[float, Event | str]]
+) -> None:
+    """One ending that never changes, no start after it, nothing started twice or over budget."""
+    run: Run | None = None
+    now = START
+    started: list[StepRef] = []
+    recorded: dict[StepRef, AttemptOutcome] = {}
+    endings = []
+    for wait, told in story:
+        now += wait
+        event = sound(run) if isinstance(told, str) else told
+        if isinstance(event, Admitted):
+            event = replace(event, budget=budget)
+        before = run
+        decision = decide(run, event, now, POLICY)
+        run = decision.run
+        if isinstance(event, Finished) and decision.answer in (Answer.RECORDED, Answer.ENDED):
+            assert event.ref not in recorded
+            recorded[event.ref] = event.outcome
+        if isinstance(event, Claimed) and decision.answer is Answer.GRANTED:
+            assert run is not None
+            assert event.ref not in recorded
+            started.append(event.ref)
+            if event.ref.step in MODEL_STEPS:
+                assert run.spent.fits(budget)
+                timeout = run.attempt(event.ref).timeout
+                assert timeout is not None
+                assert 0 < timeout <= min(POLICY.attempt_timeout, run.deadline_at - now)
+        if run is not None and run.ending is not None:
+            if before is None or before.ending is None:
+                endings.append(run.ending)
+                if run.ending.kind is EndingKind.SUCCEEDED:
+                    told_by = tuple(recorded.get(ref) for ref in EVERY_REF)
+                    assert History(recorded=told_by).both_guards_passed()
+            else:
+                assert run.ended_at == before.ended_at
+                assert run.ending == before.ending
+                assert decision.answer is not Answer.GRANTED
+        if run is not None:
+            due = due_at(run, POLICY)
+            assert (due is not None) is run.is_open
+            assert due is None or due <= run.deadline_at
+    assert len(endings) <= 1
+    for ref in EVERY_REF:
+        most = 1 if ref.step in MODEL_STEPS else POLICY.max_grants
+        assert started.count(ref) <= most
+
+
+@settings(max_examples=300, deadline=None)
+@given(stories)
+def test_decisions_replay_identically_from_the_stored_record(
+    story: list[tuple[float, Event | str]],
+) -> None:
+    """A process that reads the record before every event decides as one that never forgot it."""
+    kept: Run | None = None
+    stored: Run | None = None
+    now = START
+    for wait, told in story:
+        now += wait
+        event = sound(kept) if isinstance(told, str) else told
+        here = decide(kept, event, now, POLICY)
+        there = decide(reload(stored), event, now, POLICY)
+        assert there.answer is here.answer
+        assert there.run == here.run
+        assert reload(there.run) == there.run
+        kept, stored = here.run, there.run
+
+
+@settings(max_examples=300, deadline=None)
+@given(stories)
+def test_normal_form_decides_like_the_record_itself(
+    story: list[tuple[float, Event | str]],
+) -> None:
+    """What the exploration forgets about time changes no answer, now or later.
+
+    Times are whole seconds here, so that shifting them loses nothing.
+    """
+    real: Run | None = None
+    normal: Run | None = None
+    now = START
+    opening = replace(OPENING, deadline_at=900.0)
+    for wait, told in story:
+        passed = float(round(wait))
+        now += passed
+        event = sound(real) if isinstance(told, str) else told
+        if isinstance(event, Admitted):
+            real_event: Event = replace(event, deadline_at=now + 900)
+            event = replace(opening, sha256=event.sha256)
+        else:
+            real_event = event
+        here = decide(real, real_event, now, POLICY)
+        there = decide(normal_form(normal, passed, POLICY), event, 0.0, POLICY)
+        assert there.answer is here.answer
+        real, normal = here.run, normal_form(there.run, 0.0, POLICY)
+        assert normal == normal_form(real, now, POLICY)
+
+
+@settings(max_examples=100, deadline=None)
+@given(stories)
+def test_unchanged_record_is_the_same_object(story: list[tuple[float, Event | str]]) -> None:
+    """Saying something a second time at once writes nothing: the record is the one it was."""
+    run: Run | None = None
+    now = START
+    for wait, told in story:
+        now += wait
+        event = sound(run) if isinstance(told, str) else told
+        run = decide(run, event, now, POLICY).run
+        if not isinstance(event, Claimed | Ticked | Finished):
+            assert decide(run, event, now, POLICY).run is run
+
+
+def test_sound_worker_gets_a_story_to_its_end() -> None:
+    """The generated stories can reach a release, or the properties would prove little."""
+    story = Story(admitted=False)
+    for _ in range(8):
+        story.hears(sound(story.found))
+    assert story.run.ending is not None
+    assert story.run.ending.kind is EndingKind.SUCCEEDED
