@@ -42,12 +42,12 @@ class Flower:
         found: dict[str, dict[str, Any]] = json.loads(self.text("/api/tasks?limit=1000"))
         return found
 
-    def is_up(self) -> bool:
+    def watches(self) -> bool:
+        """Flower has heard of the worker, so no later event will be missed."""
         try:
-            self.tasks()
+            return bool(json.loads(self.text("/workers?json=1"))["data"])
         except URLError:
             return False
-        return True
 
 
 def free_port() -> int:
@@ -69,7 +69,7 @@ def watched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[LocalSta
         ]
         stage.processes.append(Process("flower", command, stage.environment, logs))
         flower = Flower(port)
-        stage.wait_for(flower.is_up, "Flower")
+        stage.wait_for(flower.watches, "Flower")
         yield stage, flower
 
 
