@@ -21,7 +21,6 @@ from contracts.claims import (
     VerifiedClaim,
 )
 
-
 Code = Annotated[str, StringConstraints(pattern=r"^[A-Z][A-Z0-9_]{0,63}$")]
 """A reason that can hold no prose."""
 

@@ -30,19 +30,13 @@ from contracts.claims_evaluation import (
     VerifierStatus,
 )
 from worker.claims import composer, verifier
-from worker.claims.verdict import capped_by_score, effective_verdict
+from worker.claims.verdict import final_verdict
 from worker.run.outcomes import AttemptOutcome
 
 CHANNEL = "verifier_evaluation"
 """Where the evaluation stands inside ``self_evaluation``."""
 
 _OF_NO_ANSWER = frozenset({AttemptOutcome.UNPARSEABLE, AttemptOutcome.OFF_SCHEMA})
-
-
-def final_verdict(answer: VerifierAnswer, material: VerifiedMaterial, ceiling: Verdict) -> Verdict:
-    """The verdict that a run with this answer ends with."""
-    effective = effective_verdict(answer.verdict, material.claims, answer.claim_checks, ceiling)
-    return capped_by_score(effective, answer.groundedness_score)
 
 
 def failed_status(outcome: AttemptOutcome) -> VerifierStatus:

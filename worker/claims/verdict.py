@@ -2,7 +2,14 @@
 
 from collections.abc import Iterable, Sequence
 
-from contracts.claims import ClaimCheck, Classification, Verdict, VerifiedClaim
+from contracts.claims import (
+    ClaimCheck,
+    Classification,
+    Verdict,
+    VerifiedClaim,
+    VerifiedMaterial,
+    VerifierAnswer,
+)
 
 LEAST_SCORE = 0.5
 """A groundedness score below this caps the verdict at LOW_CONFID."""
@@ -47,5 +54,11 @@ def effective_verdict(
 
 
 def capped_by_score(verdict: Verdict, score: float) -> Verdict:
-    """The verdict that a run ends with: too low a score allows LOW_CONFID at most."""
+    """Cap a verdict: too low a score allows LOW_CONFID at most."""
     return strictest((verdict, Verdict.LOW_CONFID)) if score < LEAST_SCORE else verdict
+
+
+def final_verdict(answer: VerifierAnswer, material: VerifiedMaterial, ceiling: Verdict) -> Verdict:
+    """The verdict that a run with this answer ends with."""
+    effective = effective_verdict(answer.verdict, material.claims, answer.claim_checks, ceiling)
+    return capped_by_score(effective, answer.groundedness_score)
