@@ -109,6 +109,7 @@ def test_a_value_out_of_its_range_is_named_with_what_is_allowed(
     assert refusal(monkeypatch, {name: value}) == f"{name} {wanted}"
 
 
+VISIBILITY = "RELEASE_VISIBILITY_TIMEOUT must be above the longest hard limit with its lease margin"
 CONTRADICTIONS: list[tuple[Environment, str]] = [
     ({"RELEASE_SOFT_MARGIN": "5"}, "RELEASE_SOFT_MARGIN must be below RELEASE_HARD_MARGIN"),
     (
@@ -121,13 +122,11 @@ CONTRADICTIONS: list[tuple[Environment, str]] = [
     ),
     (
         {"RELEASE_VISIBILITY_TIMEOUT": "70"},
-        "RELEASE_VISIBILITY_TIMEOUT must be above the longest hard limit with its lease margin "
-        "(70 s)",
+        f"{VISIBILITY} (70 s)",
     ),
     (
         {"RELEASE_LIGHT_HARD_LIMIT": "295"},
-        "RELEASE_VISIBILITY_TIMEOUT must be above the longest hard limit with its lease margin "
-        "(300 s)",
+        f"{VISIBILITY} (300 s)",
     ),
     (
         {"RELEASE_DEFAULT_DEADLINE": "21601"},

@@ -5,6 +5,7 @@ except the three that other tools name too: REDIS_URL, OPENAI_BASE_URL and
 OPENAI_API_KEY. The README has the table.
 """
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated, Literal
 from urllib.parse import urlsplit
 
@@ -12,7 +13,7 @@ from pydantic import AliasChoices, Field, SecretStr, ValidationError, model_vali
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from contracts.fallback import Locale
-from worker.adapters.queues import broker_url_of
+from worker.adapters.queues import HOLD_SECONDS, broker_url_of, is_rabbitmq
 from worker.run.policy import Policy
 from worker.stage.engine import Limits
 
@@ -82,77 +83,61 @@ class Settings(BaseSettings):
 
     @model_validator(mode="after")
     def _hold_together(self) -> "Settings":
-        policy = self.policy()
-        longest_hard = max(self.attempt_timeout + self.hard_margin, self.light_hard_limit)
-        key = self.openai_api_key.get_secret_value()
-        rules = (
-            (
-                _names_place(self.redis_url, _STORES),
-                "REDIS_URL must be a redis://, rediss:// or unix:// address",
-            ),
-            (
-                not self.broker_url or _names_place(self.broker_url, _BROKERS),
-                (
-                    "RELEASE_BROKER_URL must be an amqp://, redis:// or redis+socket:// address, or "
-                    "empty for the Redis of REDIS_URL"
-                ),
-            ),
-            (
-                _names_place(self.openai_base_url, ("http", "https")),
-                "OPENAI_BASE_URL must be an http:// or https:// address that names a host",
-            ),
-            (
-                key.isascii() and (not key or key.isprintable()),
-                "OPENAI_API_KEY must be printable ASCII",
-            ),
-            (
-                self.soft_margin < self.hard_margin,
-                (
-                    "RELEASE_SOFT_MARGIN must be below RELEASE_HARD_MARGIN, or a call is killed before "
-                    "it is interrupted"
-                ),
-            ),
-            (
-                self.light_soft_limit < self.light_hard_limit,
-                (
-                    "RELEASE_LIGHT_SOFT_LIMIT must be below RELEASE_LIGHT_HARD_LIMIT, or a step is "
-                    "killed before it is interrupted"
-                ),
-            ),
-            (
-                self.attempt_timeout <= self.review_total_timeout,
-                (
-                    "RELEASE_REVIEW_TOTAL_TIMEOUT must not be below RELEASE_ATTEMPT_TIMEOUT, or no "
-                    "attempt has its time"
-                ),
-            ),
-            (
-                policy.longest_lease() < self.visibility_timeout,
-                (
-                    "RELEASE_VISIBILITY_TIMEOUT must be above the longest hard limit with its lease "
-                    f"margin ({longest_hard + self.lease_margin:g} s), or healthy steps run twice"
-                ),
-            ),
-            (
-                self.default_deadline <= self.longest_deadline,
-                "RELEASE_DEFAULT_DEADLINE must not be above RELEASE_LONGEST_DEADLINE",
-            ),
-            (
-                self.longest_deadline < self.retention,
-                (
-                    "RELEASE_RETENTION must be above RELEASE_LONGEST_DEADLINE, or a draft of an "
-                    "expired run could be released a second time"
-                ),
-            ),
-            (
-                self.resend_first <= self.resend_max,
-                "RELEASE_RESEND_FIRST must not be above RELEASE_RESEND_MAX",
-            ),
-        )
-        broken = [sentence for holds, sentence in rules if not holds]
+        broken = "; ".join(self._broken_rules())
         if broken:
-            raise ValueError("; ".join(broken))
+            raise ValueError(broken)
         return self
+
+    def _broken_rules(self) -> Iterator[str]:
+        """Each rule between settings, or about an address, that does not hold: what to change."""
+        key = self.openai_api_key.get_secret_value()
+        if not _names_place(self.redis_url, _STORES):
+            yield "REDIS_URL must be a redis://, rediss:// or unix:// address"
+        if self.broker_url and not _names_place(self.broker_url, _BROKERS):
+            yield (
+                "RELEASE_BROKER_URL must be an amqp://, redis:// or redis+socket:// address, or "
+                "empty for the Redis of REDIS_URL"
+            )
+        if not _names_place(self.openai_base_url, ("http", "https")):
+            yield "OPENAI_BASE_URL must be an http:// or https:// address that names a host"
+        if key and not (key.isascii() and key.isprintable()):
+            yield "OPENAI_API_KEY must be printable ASCII"
+        if self.soft_margin >= self.hard_margin:
+            yield (
+                "RELEASE_SOFT_MARGIN must be below RELEASE_HARD_MARGIN, or a call is killed "
+                "before it is interrupted"
+            )
+        if self.light_soft_limit >= self.light_hard_limit:
+            yield (
+                "RELEASE_LIGHT_SOFT_LIMIT must be below RELEASE_LIGHT_HARD_LIMIT, or a step is "
+                "killed before it is interrupted"
+            )
+        if self.review_total_timeout < self.attempt_timeout:
+            yield (
+                "RELEASE_REVIEW_TOTAL_TIMEOUT must not be below RELEASE_ATTEMPT_TIMEOUT, or no "
+                "attempt has its time"
+            )
+        lease = self.policy().longest_lease()
+        if self.visibility_timeout <= lease:
+            yield (
+                "RELEASE_VISIBILITY_TIMEOUT must be above the longest hard limit with its lease "
+                f"margin ({lease:g} s), or healthy steps run twice"
+            )
+        if is_rabbitmq(self.broker()) and lease >= HOLD_SECONDS:
+            yield (
+                "RELEASE_ATTEMPT_TIMEOUT and RELEASE_LIGHT_HARD_LIMIT must keep the longest hard "
+                f"limit with its lease margin ({lease:g} s) below RabbitMQ's acknowledgement "
+                f"timeout ({HOLD_SECONDS} s), or it takes healthy steps away"
+            )
+        if self.default_deadline > self.longest_deadline:
+            yield "RELEASE_DEFAULT_DEADLINE must not be above RELEASE_LONGEST_DEADLINE"
+        if self.retention <= self.longest_deadline:
+            yield (
+                "RELEASE_RETENTION must be above RELEASE_LONGEST_DEADLINE, or a draft of an "
+                "expired run could be released a second time"
+            )
+        if self.resend_first > self.resend_max:
+            yield "RELEASE_RESEND_FIRST must not be above RELEASE_RESEND_MAX"
 
     def policy(self) -> Policy:
         return Policy(
