@@ -126,6 +126,7 @@ def test_a_status_has_one_meaning(status: int, failure: type[ModelFailure] | Non
     assert (None if found is None else type(found)) is failure
 
 
+@pytest.mark.scenario("model-boundary", "A provider that asks for patience")
 @pytest.mark.parametrize(
     ("header", "seconds"),
     [
@@ -189,6 +190,7 @@ def test_usage_is_what_can_have_been_counted(usage: Any, read_as: Usage) -> None
     assert answer == ModelAnswer("hi", read_as)
 
 
+@pytest.mark.scenario("model-boundary", "A completion without an answer")
 @pytest.mark.parametrize(
     ("document", "failure"),
     [

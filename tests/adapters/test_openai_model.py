@@ -90,6 +90,7 @@ def test_an_unreachable_provider_is_a_transport_failure() -> None:
         model.close()
 
 
+@pytest.mark.scenario("model-boundary", "An answer that trickles")
 @pytest.mark.parametrize(
     "reply",
     [
@@ -111,6 +112,7 @@ def test_the_deadline_is_total(server: FaultServer, model: OpenAIModel, reply: R
     assert model.ask(CALL).text == "{}"
 
 
+@pytest.mark.scenario("model-boundary", "Cancelled while the model thinks")
 def test_a_cancel_closes_the_sockets_of_its_run_at_once(
     server: FaultServer, model: OpenAIModel
 ) -> None:
@@ -178,6 +180,7 @@ def test_a_forked_child_asks_on_a_loop_of_its_own(server: FaultServer, model: Op
     assert model.ask(CALL).text == "{}"
 
 
+@pytest.mark.scenario("model-boundary", "Failure first, verdict second")
 def test_two_attempts_send_the_same_bytes(server: FaultServer, model: OpenAIModel) -> None:
     """The body holds the two messages and the settings, and nothing that changes."""
     for _ in range(2):

@@ -227,6 +227,7 @@ def many(analyses: int) -> Case:
     )
 
 
+@pytest.mark.scenario("evidence-check", "Many citations, one question to the store")
 def test_the_check_is_linear_in_the_draft() -> None:
     """Ten times the draft takes at most twenty times the time, on a machine that may be busy."""
 
@@ -248,6 +249,7 @@ def ids_of(calls: tuple[VerifiedCall, ...]) -> list[str]:
     return [call.tool_call_id for call in calls]
 
 
+@pytest.mark.scenario("evidence-check", "An empty result cited without a conclusion")
 def test_no_conclusion_draft_has_valid_negative_observation() -> None:
     """A right reference stands without any other structure."""
     case = sound_case(conclusion=None, action_plan=[{"text": "", "based_on_analysis_ids": []}])
@@ -255,6 +257,7 @@ def test_no_conclusion_draft_has_valid_negative_observation() -> None:
     assert ids_of(calls) == ["call-1", "call-2"]
 
 
+@pytest.mark.scenario("evidence-check", "A false reference without a conclusion")
 @pytest.mark.parametrize(
     "content",
     [

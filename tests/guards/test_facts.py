@@ -248,6 +248,7 @@ def test_a_fact_has_no_place_for_a_sentence(changes: dict[str, Any]) -> None:
         )
 
 
+@pytest.mark.scenario("release-policy", "Facts of hits and of empty results")
 @given(sound_cases(), st.sampled_from(LOCALES))
 def test_facts_never_hold_what_was_asked_or_found(case: Case, locale: Locale) -> None:
     """No query, command, statement, message, excerpt or title, and no word of the draft."""

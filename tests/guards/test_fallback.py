@@ -72,6 +72,7 @@ def test_finite_checks_do_not_support_a_conclusion() -> None:
         assert fallback.verified_sources == (SOURCE,)
 
 
+@pytest.mark.scenario("release-policy", "Evidence that does not hold")
 @pytest.mark.parametrize("type_", WITHOUT_SOURCES)
 def test_evidence_validation_fallback_sources(type_: FallbackType) -> None:
     """Where nothing was verified, naming a source is an error of the caller."""

@@ -46,6 +46,7 @@ def test_the_time_of_a_call_is_its_end_or_else_its_start() -> None:
     assert call.origin.observed_at.isoformat() == "2026-05-01T14:00:00+00:00"
 
 
+@pytest.mark.scenario("evidence-check", "A call that this run never made")
 def test_fabricated_or_cross_run_tool_call() -> None:
     """A call that was never recorded, or belongs to another run, is refused."""
     assert read_call(RUN_ID, "call-1", None, BUILT_IN) is Code.RECORD_MISSING
@@ -243,6 +244,7 @@ CONTENTS: list[tuple[str, dict[str, Any], bool | None]] = [
 ]
 
 
+@pytest.mark.scenario("evidence-check", "A result at odds with its record")
 @pytest.mark.parametrize("claimed", [True, False])
 @pytest.mark.parametrize(("tool", "content", "borne_out"), CONTENTS)
 def test_a_status_must_be_borne_out_by_the_content(

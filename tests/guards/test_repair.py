@@ -77,6 +77,7 @@ def rewired(value: Any) -> Any:
 SOUND = document(draft(missing_context=["Which region?"]))
 
 
+@pytest.mark.scenario("evidence-repair", "Mended references")
 def test_structural_repair_succeeds() -> None:
     """New ids and references are accepted, and the mended draft holds them."""
     original, repaired = parsed(SOUND), parsed(rewired(SOUND))
@@ -88,6 +89,7 @@ def test_structural_repair_succeeds() -> None:
 LEAVES = [path for path in dict.fromkeys(places(SOUND)) if leaf(SOUND, path)]
 
 
+@pytest.mark.scenario("evidence-repair", "A repair that touches a word")
 @pytest.mark.parametrize("path", LEAVES, ids=str)
 def test_repair_changes_report_text(path: tuple[Any, ...]) -> None:
     """A change at any visible place of the draft is refused, one place at a time."""
@@ -115,6 +117,7 @@ def test_every_visible_field_has_a_place_of_its_own_in_the_table_above() -> None
     }
 
 
+@pytest.mark.scenario("evidence-repair", "A repair that touches a word")
 @pytest.mark.parametrize(
     "section", ["analyses", "action_plan", "recommendations", "limitations", "missing_context"]
 )
@@ -135,6 +138,7 @@ def test_a_repair_that_adds_drops_or_moves_an_item_is_refused(section: str) -> N
     assert not accept(parsed({**SOUND, section: first}), parsed({**SOUND, section: second}))
 
 
+@pytest.mark.scenario("evidence-repair", "A repair that touches a word")
 @pytest.mark.parametrize(
     ("before", "after"),
     [
@@ -200,6 +204,7 @@ def test_fields_that_the_author_left_out_stay_out() -> None:
     }
 
 
+@pytest.mark.scenario("evidence-repair", "What the repair is shown")
 def test_the_question_holds_query_whole_draft_and_violations() -> None:
     """Codes and places only: nothing that was stored is in it."""
     violations = [Violation(ViolationCode.RECORD_MISSING, "analyses[0].tool_call_ids[0]")]

@@ -34,6 +34,7 @@ def test_a_sound_draft_has_no_structural_violation() -> None:
     assert check_structure(draft(missing_context=["Which region?"])) == ()
 
 
+@pytest.mark.scenario("evidence-check", "Blank and repeated analysis ids")
 def test_duplicate_or_missing_analysis_id_in_concluded_draft() -> None:
     """A blank id and the second bearer of an id are violations at their own places."""
     assert found(analyses=[analysis("a1"), analysis("a2"), analysis("a1"), analysis("a1")]) == [
@@ -60,6 +61,7 @@ def test_ids_are_compared_to_the_code_point() -> None:
     assert found(analyses=[analysis(name) for name in ids]) == []
 
 
+@pytest.mark.scenario("evidence-check", "References that lead nowhere")
 @pytest.mark.parametrize("ids", [["a9"], ["A1"], ["a1 "], [""]])
 @pytest.mark.parametrize("section", ["conclusion", "action_plan", "recommendations"])
 def test_broken_report_reference_in_concluded_draft(section: str, ids: list[str]) -> None:
@@ -72,6 +74,7 @@ def test_broken_report_reference_in_concluded_draft(section: str, ids: list[str]
     ]
 
 
+@pytest.mark.scenario("evidence-check", "References that lead nowhere")
 @pytest.mark.parametrize("section", ["conclusion", "action_plan", "recommendations"])
 def test_empty_and_repeated_references_are_violations(section: str) -> None:
     """A section rests on something, and names it once."""
