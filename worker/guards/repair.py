@@ -49,8 +49,6 @@ _NOT_NEEDED = frozenset({"title", "description", "default"})
 
 def _closed(schema: Any) -> Any:
     """Make every field required, which some providers demand, and drop the commentary."""
-    if isinstance(schema, list):
-        return [_closed(item) for item in schema]
     if not isinstance(schema, dict):
         return schema
     closed = {key: _closed(item) for key, item in schema.items() if key not in _NOT_NEEDED}
