@@ -3,8 +3,13 @@
 from collections.abc import Iterator
 
 import pytest
+from kombu import Connection
 
 from tests.pipeline.harness import LocalStage, local_stage
+from worker.adapters.queues import broker_of
+from worker.offline.rabbitmq_server import RabbitServer
+
+BROKERS = ("redis", "rabbitmq")
 
 
 @pytest.fixture(scope="session")
@@ -28,4 +33,45 @@ def quiet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalStage]:
 def bare(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalStage]:
     """Redis and judge only; the test starts the processes that it wants."""
     with local_stage(tmp_path_factory.mktemp("bare")) as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def rabbit() -> Iterator[RabbitServer]:
+    """One RabbitMQ for the session, since its start takes seconds."""
+    with RabbitServer() as server:
+        yield server
+
+
+def _broker_url(request: pytest.FixtureRequest) -> str:
+    """Empty for Redis; for RabbitMQ the shared server, without what an earlier stage left."""
+    if request.param == "redis":
+        return ""
+    server: RabbitServer = request.getfixturevalue("rabbit")
+    broker = broker_of(server.url)
+    with Connection(server.url) as connection:
+        for queue in (broker.tasks, broker.drafts, broker.control, broker.results, broker.dead):
+            queue(connection.default_channel).delete()
+    return server.url
+
+
+@pytest.fixture(scope="module", params=BROKERS)
+def either(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[LocalStage]:
+    """A whole stage on each broker in turn, for tests that do not break it."""
+    folder = tmp_path_factory.mktemp(request.param)
+    with local_stage(folder, broker_url=_broker_url(request)) as running:
+        running.worker(request.param, concurrency=2)
+        running.relay("relay")
+        yield running
+
+
+@pytest.fixture(params=BROKERS)
+def breakable(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[LocalStage]:
+    """A durable Redis, a judge, and each broker in turn; the test starts and breaks the rest."""
+    folder = tmp_path_factory.mktemp(request.param)
+    with local_stage(folder, durable=True, broker_url=_broker_url(request)) as running:
         yield running
