@@ -1,8 +1,10 @@
 """What time and death leave behind: lost attempts, unsent messages, unclaimed steps."""
 
 import logging
+from collections.abc import Callable, Iterable
+from typing import TypeVar
 
-from worker.ports import OutboxEntry, SendFailed
+from worker.ports import InboxEntry, OutboxEntry, SendFailed, StoreUnavailable
 from worker.run.events import Answer, Lost, Ticked
 from worker.run.path import next_step
 from worker.run.steps import StepRef
@@ -10,6 +12,8 @@ from worker.stage.admit import admit
 from worker.stage.engine import Report, Stage, apply, report
 
 log = logging.getLogger("release_stage")
+
+_Item = TypeVar("_Item")
 
 BATCH = 100
 OUTBOX_PATIENCE = 5.0
@@ -26,14 +30,17 @@ def lost(stage: Stage, run_id: str, ref: StepRef, grant: int) -> Report:
 def reconcile(stage: Stage) -> int:
     """Look at every run whose time has come; returns how many were looked at."""
     run_ids = stage.records.due(BATCH)
-    for run_id in run_ids:
-        applied = apply(stage, run_id, Ticked())
-        run = applied.run
-        if applied.answer is Answer.SEND and run is not None:
-            step = next_step(run, stage.policy)
-            if step is not None:
-                stage.dispatcher.dispatch(run, step)
+    _one_by_one(run_ids, lambda run_id: _look_after(stage, run_id))
     return len(run_ids)
+
+
+def _look_after(stage: Stage, run_id: str) -> None:
+    applied = apply(stage, run_id, Ticked())
+    run = applied.run
+    if applied.answer is Answer.SEND and run is not None:
+        step = next_step(run, stage.policy)
+        if step is not None:
+            stage.dispatcher.dispatch(run, step)
 
 
 def sweep_outbox(stage: Stage) -> int:
@@ -62,7 +69,21 @@ def _not_sent(stage: Stage, entry: OutboxEntry, error: SendFailed) -> None:
 def sweep_inbox(stage: Stage) -> int:
     """Admit what a client stored and no broker brought; returns how many entries there were."""
     entries = stage.inbox.waiting(INBOX_PATIENCE, BATCH)
-    for entry in entries:
-        admit(stage, entry.body, "inbox")
-        stage.inbox.taken(entry.key)
+    _one_by_one(entries, lambda entry: _take_in(stage, entry))
     return len(entries)
+
+
+def _take_in(stage: Stage, entry: InboxEntry) -> None:
+    admit(stage, entry.body, "inbox")
+    stage.inbox.taken(entry.key)
+
+
+def _one_by_one(items: Iterable[_Item], duty: Callable[[_Item], None]) -> None:
+    """Do a duty for each item; one that is broken must not keep the others waiting."""
+    for item in items:
+        try:
+            duty(item)
+        except (StoreUnavailable, SendFailed):
+            raise
+        except Exception as error:  # noqa: BLE001 - it is told, and tried again next time
+            log.error("left for now error=%s", type(error).__name__)
