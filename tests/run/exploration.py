@@ -214,6 +214,8 @@ class Exploration:
                 and not decision.run.spent.fits(self.setup.budget)
             ),
         )
+        if isinstance(event, Claimed | Ticked) and not ended:
+            seen = seen._replace(evicted=_evicted(run, decision.run))
         after = number
         if decision.run is not run:
             after = self._number(normal_form(decision.run, 0.0, self.setup.policy))
@@ -236,6 +238,18 @@ class Exploration:
 def _pair(one: int, other: int) -> tuple[int, int]:
     """Two workers are alike: who holds what does not matter."""
     return (one, other) if one <= other else (other, one)
+
+
+def _evicted(before: Run | None, after: Run | None) -> bool:
+    """Tell whether somebody lost a step whose lease was not over."""
+    if before is None or after is None or after is before:
+        return False
+    return any(
+        attempt.lease_until is not None
+        and attempt.lease_until > 0
+        and after.attempts[key] != attempt
+        for key, attempt in before.attempts.items()
+    )
 
 
 def _claim(ref: StepRef) -> Claimed:

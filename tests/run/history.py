@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 from tests.run.story import CHECK, EVERY_REF, RECHECK, REPAIR, REREVIEW, REVIEW
-from worker.run.outcomes import AttemptOutcome
+from worker.run.outcomes import RETRYABLE, AttemptOutcome
 
 FREE = -1
 """No step: a worker without work, an event that started nothing."""
@@ -17,6 +17,7 @@ class Happening(NamedTuple):
     released: str | None = None
     cancelled: bool = False
     overdrawn: bool = False
+    evicted: bool = False
 
 
 class History(NamedTuple):
@@ -54,6 +55,12 @@ class History(NamedTuple):
             return "an ended run went on"
         if self.released and seen.released is not None:
             return "a second ending"
+        if seen.evicted:
+            return "a step was taken from its holder before the lease was over"
+        if seen.started == EVERY_REF.index(REREVIEW):
+            first = self.recorded[EVERY_REF.index(REVIEW)]
+            if first is not None and first not in {*RETRYABLE, AttemptOutcome.CANCELLED}:
+                return "a valid answer was asked for again"
         if seen.overdrawn:
             return "a call that the budget did not allow"
         if seen.started != FREE and self.recorded[seen.started] is not None:

@@ -16,8 +16,9 @@ from tests.run.story import (
     fallback,
     record,
 )
+from worker.run.draft_path import was_repaired
 from worker.run.outcomes import AttemptOutcome
-from worker.run.path import decide_ending, next_step, was_repaired
+from worker.run.path import decide_ending, next_step
 from worker.run.policy import Policy
 from worker.run.state import CheckFacts, Ending, EndingKind
 from worker.run.steps import Step, StepRef

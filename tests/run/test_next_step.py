@@ -16,8 +16,9 @@ from tests.run.story import (
     record,
 )
 from worker.run.events import Answer, Finished
+from worker.run.model_time import time_left_for
 from worker.run.outcomes import RETRYABLE, AttemptOutcome
-from worker.run.path import after, due_at, next_step, time_left_for
+from worker.run.path import after, due_at, next_step
 from worker.run.policy import Policy
 from worker.run.state import Attempt, Run
 from worker.run.steps import Step, StepRef, errback_id, every_ref, message_id, task_id
@@ -129,16 +130,16 @@ def test_lost_attempt_is_charged_its_whole_time() -> None:
     """Nobody knows when a lost call ended: it counts with the time it was given."""
     lost = Attempt(grants=1, claimed_at=START, ended_at=START + 70, timeout=45.0, outcome=O.LOST)
     run = record({CHECK: O.PASSED}).with_attempt(REVIEW, lost)
-    assert time_left_for(run, Step.REVIEW_SEMANTICS, POLICY) == 55.0
+    assert time_left_for(run, REVIEW, POLICY) == 55.0
     running = Attempt(grants=1, claimed_at=START, timeout=45.0)
     run = run.with_attempt(REVIEW, running)
-    assert time_left_for(run, Step.REVIEW_SEMANTICS, POLICY) == 55.0
+    assert time_left_for(run, REVIEW, POLICY) == 55.0
 
 
 def test_queueing_does_not_count() -> None:
     """An attempt that nobody has started has used nothing of the guard's time."""
-    assert time_left_for(record({CHECK: O.PASSED}), Step.REVIEW_SEMANTICS, POLICY) == 100.0
-    assert time_left_for(record({CHECK: O.VIOLATED}), Step.REPAIR_EVIDENCE, POLICY) == 60.0
+    assert time_left_for(record({CHECK: O.PASSED}), REVIEW, POLICY) == 100.0
+    assert time_left_for(record({CHECK: O.VIOLATED}), REPAIR, POLICY) == 60.0
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from enum import StrEnum
 
 from contracts.messages import Budget
 from worker.run.outcomes import AttemptOutcome
-from worker.run.state import CheckFacts, Run, Spend
+from worker.run.state import CheckFacts, Protocol, Run, Spend, VerifyFacts
 from worker.run.steps import StepRef
 
 
@@ -18,6 +18,8 @@ class Admitted:
     sha256: str
     session_id: str
     deadline_at: float
+    protocol: Protocol = Protocol.DRAFT
+    round: int = 0
     locale: str | None = None
     reply_to: str | None = None
     budget: Budget = Budget()
@@ -47,6 +49,7 @@ class Finished:
     ref: StepRef
     outcome: AttemptOutcome
     check: CheckFacts | None = None
+    verify: VerifyFacts | None = None
     used: Used | None = None
     retry_after: float = 0.0
 
@@ -85,6 +88,10 @@ class Answer(StrEnum):
     OPENED = "OPENED"
     REPEATED = "REPEATED"
     CONFLICT = "CONFLICT"
+    CONTINUED = "CONTINUED"
+    """The message opened the run's next round."""
+    IGNORED = "IGNORED"
+    """The message came too late to be used; that it came is on record."""
 
     GRANTED = "GRANTED"
     HELD = "HELD"

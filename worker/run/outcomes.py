@@ -6,7 +6,7 @@ from enum import StrEnum
 class AttemptOutcome(StrEnum):
     """The recorded outcome of one attempt at one step.
 
-    First come the results of the evidence check, the repair and the review. The
+    First come the results of check or gate, repair, review, verifier and composer. The
     technical failures after them may be tried again within the policy; the next
     two make a guard unavailable at once; the last three end the run.
     """
@@ -20,6 +20,10 @@ class AttemptOutcome(StrEnum):
 
     SUPPORTED = "SUPPORTED"
     UNSUPPORTED = "UNSUPPORTED"
+
+    VERIFIED = "VERIFIED"
+    COMPOSED = "COMPOSED"
+    BARE = "BARE"
 
     TIMEOUT = "TIMEOUT"
     TRANSPORT = "TRANSPORT"

@@ -20,11 +20,12 @@ from worker.run.events import (
     Ticked,
     Used,
 )
+from worker.run.model_time import time_left_for
 from worker.run.outcomes import AttemptOutcome
-from worker.run.path import decide_ending, is_model_step, next_step, time_left_for
+from worker.run.path import decide_ending, next_step
 from worker.run.policy import Policy
 from worker.run.state import Attempt, Ending, EndingKind, Run, Spend
-from worker.run.steps import StepRef
+from worker.run.steps import MODEL_STEPS, StepRef
 
 
 def decide(run: Run | None, event: Event, now: float, policy: Policy) -> Decision:
@@ -55,11 +56,13 @@ def decide(run: Run | None, event: Event, now: float, policy: Policy) -> Decisio
 
 def _admit(run: Run | None, event: Admitted, now: float, policy: Policy) -> Decision:
     if run is not None and run.opened_at is not None:
-        known = run.messages.get(event.key)
-        return Decision(run, Answer.REPEATED if known == event.sha256 else Answer.CONFLICT)
+        return _admit_again(run, event, now, policy)
+    if event.round:
+        return Decision(run, Answer.CONFLICT)
     opened = Run(
         run_id=event.run_id,
         session_id=event.session_id,
+        protocol=event.protocol,
         opened_at=now,
         deadline_at=event.deadline_at,
         locale=event.locale,
@@ -74,6 +77,20 @@ def _admit(run: Run | None, event: Admitted, now: float, policy: Policy) -> Deci
     if now >= opened.deadline_at:
         return Decision(_abort(opened, AbortReason.DEADLINE_EXCEEDED, now), Answer.ENDED)
     return Decision(opened, Answer.OPENED)
+
+
+def _admit_again(run: Run, event: Admitted, now: float, policy: Policy) -> Decision:
+    """A message of a run that exists: a repeat, the answer that was asked for, or a conflict."""
+    known = run.messages.get(event.key)
+    if known is not None:
+        return Decision(run, Answer.REPEATED if known == event.sha256 else Answer.CONFLICT)
+    asked_for = run.evidence_until is not None and event.round == 1
+    if event.protocol is not run.protocol or not asked_for:
+        return Decision(run, Answer.CONFLICT)
+    run = run.model_copy(update={"messages": {**run.messages, event.key: event.sha256}})
+    if not run.is_open or not run.waits_for_evidence:
+        return Decision(run, Answer.IGNORED)
+    return Decision(_schedule(run.model_copy(update={"round": 1}), now, policy), Answer.CONTINUED)
 
 
 def _cancel(run: Run | None, event: Cancelled, now: float) -> Decision:
@@ -99,7 +116,7 @@ def _claim(run: Run, event: Claimed, now: float, policy: Policy) -> Decision:
         return Decision(run, Answer.HELD)
     if event.ref != next_step(run, policy):
         return Decision(run, Answer.REFUSED)
-    if is_model_step(event.ref):
+    if event.ref.step in MODEL_STEPS:
         if attempt.grants:
             return Decision(_lost_call(run, event.ref, now, policy), Answer.DONE)
         return _grant_call(run, event, now, policy)
@@ -119,7 +136,7 @@ def _grant_call(run: Run, event: Claimed, now: float, policy: Policy) -> Decisio
     spend = event.spend or Spend(model_calls=1)
     if not (run.spent + spend).fits(run.budget):
         return Decision(_abort(run, AbortReason.BUDGET_EXHAUSTED, now), Answer.REFUSED)
-    guard_left = min(policy.attempt_timeout, time_left_for(run, event.ref.step, policy))
+    guard_left = min(policy.attempt_timeout, time_left_for(run, event.ref, policy))
     run_left = run.deadline_at - now
     granted = Attempt(
         grants=1,
@@ -150,9 +167,10 @@ def _finish(run: Run, event: Finished, now: float, policy: Policy) -> Decision:
             "lease_until": None,
             "retry_at": now + event.retry_after if event.retry_after else None,
             "check": event.check,
+            "verify": event.verify,
         }
     )
-    run = run.with_attempt(event.ref, ended)
+    run = _asking(run.with_attempt(event.ref, ended), event, now, policy)
     if event.retry_after:
         run = run.model_copy(update={"resend_at": now + event.retry_after, "resends": 0})
     else:
@@ -161,6 +179,15 @@ def _finish(run: Run, event: Finished, now: float, policy: Policy) -> Decision:
     if out_of_time or now >= run.deadline_at:
         return Decision(_abort(run, AbortReason.DEADLINE_EXCEEDED, now), Answer.ENDED)
     return Decision(run, Answer.RECORDED)
+
+
+def _asking(run: Run, event: Finished, now: float, policy: Policy) -> Run:
+    """Ask for evidence if the verifier wants some, nobody asked before, and there is time."""
+    wanted = event.verify is not None and event.verify.wants_evidence
+    until = run.deadline_at - policy.evidence_reserve
+    if not wanted or run.evidence_until is not None or until <= now:
+        return run
+    return run.model_copy(update={"evidence_until": until})
 
 
 def _lose(run: Run, event: Lost, now: float, policy: Policy) -> Decision:
@@ -187,7 +214,8 @@ def _tick(run: Run, now: float, policy: Policy) -> Decision:
     if now >= run.deadline_at:
         return Decision(_abort(run, AbortReason.DEADLINE_EXCEEDED, now), Answer.ENDED)
     step = next_step(run, policy)
-    assert step is not None, "an open run has a next step"
+    if step is None:
+        return _end_wait(run, now, policy)
     lease_until = run.attempt(step).lease_until
     if lease_until is not None:
         if now < lease_until:
@@ -200,9 +228,17 @@ def _tick(run: Run, now: float, policy: Policy) -> Decision:
     return Decision(again, Answer.SEND)
 
 
+def _end_wait(run: Run, now: float, policy: Policy) -> Decision:
+    """The agent did not answer in time: the run goes on with what it has."""
+    if run.evidence_until is None or now < run.evidence_until:
+        return Decision(run, Answer.WAIT)
+    waived = run.model_copy(update={"evidence_waived": True})
+    return Decision(_schedule(waived, now, policy), Answer.SEND)
+
+
 def _let_go(run: Run, ref: StepRef, now: float, policy: Policy) -> Run:
     """Take a lost attempt from whoever held it: a model call is used up, another step is free."""
-    if is_model_step(ref):
+    if ref.step in MODEL_STEPS:
         return _lost_call(run, ref, now, policy)
     free = run.attempt(ref).model_copy(update={"lease_until": None})
     return _schedule(run.with_attempt(ref, free), now, policy)

@@ -4,6 +4,7 @@ from enum import StrEnum
 
 from pydantic import BaseModel, ConfigDict
 
+from contracts.claims import Verdict
 from contracts.messages import Budget
 from worker.run.outcomes import AttemptOutcome
 from worker.run.steps import Step, StepRef
@@ -44,6 +45,13 @@ class Spend(State):
         )
 
 
+class Protocol(StrEnum):
+    """Which messages a run belongs to: those of drafts or those of claims."""
+
+    DRAFT = "draft"
+    CLAIMS = "claims"
+
+
 class CheckFacts(State):
     """What an evidence check found, as far as it decides the ending (design section 6)."""
 
@@ -56,6 +64,14 @@ class CheckFacts(State):
     verified: bool
     """At least one of the named calls was verified."""
     missing_context: bool
+
+
+class VerifyFacts(State):
+    """What a verifier came to. ``final`` is the verdict after every cap."""
+
+    effective: Verdict
+    final: Verdict
+    wants_evidence: bool
 
 
 class Attempt(State):
@@ -78,6 +94,7 @@ class Attempt(State):
     settled: bool = False
     input_sha256: str | None = None
     check: CheckFacts | None = None
+    verify: VerifyFacts | None = None
 
 
 class EndingKind(StrEnum):
@@ -101,6 +118,9 @@ class Run(State):
 
     run_id: str
     session_id: str = ""
+    protocol: Protocol = Protocol.DRAFT
+    round: int = 0
+    """Rises to 1 when the agent answers a request for evidence."""
     opened_at: float | None = None
     deadline_at: float = 0.0
     locale: str | None = None
@@ -111,6 +131,10 @@ class Run(State):
     attempts: dict[str, Attempt] = {}
     resend_at: float | None = None
     resends: int = 0
+    evidence_until: float | None = None
+    """Set when evidence was asked for: how long round 0 waits for round 1."""
+    evidence_waived: bool = False
+    """The wait is over, and the run goes on without an answer."""
     cancelled_at: float | None = None
     ending: Ending | None = None
     ended_at: float | None = None
@@ -131,6 +155,11 @@ class Run(State):
         for attempt in self.attempts.values():
             total = total + attempt.charged
         return total
+
+    @property
+    def waits_for_evidence(self) -> bool:
+        asked = self.evidence_until is not None and self.round == 0
+        return asked and not self.evidence_waived
 
     @property
     def is_open(self) -> bool:

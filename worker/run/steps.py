@@ -16,10 +16,15 @@ class Step(StrEnum):
     CHECK_EVIDENCE = "check_evidence"
     REPAIR_EVIDENCE = "repair_evidence"
     REVIEW_SEMANTICS = "review_semantics"
+
+    GATE_CLAIMS = "gate_claims"
+    VERIFY_CLAIMS = "verify_claims"
+    COMPOSE_ANSWER = "compose_answer"
+
     PUBLISH = "publish"
 
 
-MODEL_STEPS = frozenset({Step.REPAIR_EVIDENCE, Step.REVIEW_SEMANTICS})
+MODEL_STEPS = frozenset({Step.REPAIR_EVIDENCE, Step.REVIEW_SEMANTICS, Step.VERIFY_CLAIMS})
 """Steps that ask a model. A lost one is a used attempt; any other is granted again."""
 
 

@@ -6,8 +6,9 @@ from datetime import UTC, datetime
 from contracts.envelope import wrap
 from contracts.messages import CancelRun, DraftReady, DraftRejected
 from worker.ports import OutgoingMessage, SendFailed
+from worker.run.draft_path import ROUND
 from worker.run.events import Admitted, Answer
-from worker.run.path import ROUND, hand_on
+from worker.run.path import hand_on
 from worker.run.steps import message_id
 from worker.stage.cancel import cancel
 from worker.stage.engine import Stage, apply

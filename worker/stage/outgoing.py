@@ -13,7 +13,7 @@ from contracts.snapshot import Snapshot
 from worker.guards.facts import ObservedFact
 from worker.guards.fallback import build_fallback, choose_locale
 from worker.ports import OutgoingMessage
-from worker.run.path import ROUND, was_repaired
+from worker.run.draft_path import ROUND, was_repaired
 from worker.run.state import EndingKind, Run
 from worker.run.steps import message_id
 

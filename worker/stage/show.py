@@ -3,16 +3,22 @@
 Reasons and violations live here and only here; nothing of it is sent anywhere.
 """
 
+from collections.abc import Mapping
+from dataclasses import asdict
 from typing import Any
 
+from contracts.draft import DiagnosisDraft
 from contracts.strict_json import parse
 from worker.guards import repair as repair_guard
 from worker.guards import review as review_guard
+from worker.guards.mending import mendings
 from worker.ports import Records
 from worker.run.policy import Policy
 from worker.run.steps import Step, StepRef
-from worker.stage.check import violations_blob
+from worker.stage.admit import INPUT
+from worker.stage.check import REPAIRED_DRAFT, violations_blob
 from worker.stage.review import reason_blob
+from worker.stage.submission import read_submission
 
 _ROUND = 0
 
@@ -22,7 +28,8 @@ def show(records: Records, policy: Policy, run_id: str) -> dict[str, Any] | None
     numbers = range(1, policy.review_attempts + 1)
     reasons = {number: reason_blob(number) for number in numbers}
     violations = {number: violations_blob(number) for number in (1, 2)}
-    stored = records.load(run_id, (*reasons.values(), *violations.values()))
+    drafts = (INPUT, REPAIRED_DRAFT)
+    stored = records.load(run_id, (*reasons.values(), *violations.values(), *drafts))
     run = stored.run
     if run is None:
         return None
@@ -37,7 +44,18 @@ def show(records: Records, policy: Policy, run_id: str) -> dict[str, Any] | None
             if blob in stored.blobs and key in attempts:
                 text = stored.blobs[blob]
                 attempts[key][name] = text.decode() if name == "reason" else parse(text)
+    repair = attempts.get(StepRef(_ROUND, Step.REPAIR_EVIDENCE, 1).key)
+    if repair is not None and REPAIRED_DRAFT in stored.blobs:
+        repair["mended"] = _mended(stored.blobs)
     record["prompts"] = {
         guard.PROMPT_NAME: guard.PROMPT_VERSION for guard in (review_guard, repair_guard)
     }
     return record
+
+
+def _mended(blobs: Mapping[str, bytes]) -> list[dict[str, Any]]:
+    """Tell what the repair changed: the place, and the ids before and after."""
+    original = read_submission(blobs[INPUT]).draft
+    assert original is not None, "an unreadable draft is never repaired"
+    repaired = DiagnosisDraft.model_validate_json(blobs[REPAIRED_DRAFT])
+    return [asdict(mending) for mending in mendings(original, repaired)]
