@@ -1,6 +1,7 @@
 """The gatekeeper: what passes, what fails by which rule, and the ceiling that follows."""
 
 import json
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -20,7 +21,7 @@ def failure(gate: Gate, index: int = 0) -> tuple[str | None, str | None]:
     return checked.failed_rule, checked.code
 
 
-def one(stored_records: dict[str, bytes | None] | None = None, **changes: Any) -> Gate:
+def one(stored_records: Mapping[str, bytes | None] | None = None, **changes: Any) -> Gate:
     """A gate over one claim with one binding."""
     tool = changes.pop("tool", "run_command")
     return gate_of(output(claim("c1", binding(tool, **changes))), stored_records)
@@ -262,6 +263,12 @@ def test_the_result_tells_every_rule_and_binding_and_no_content() -> None:
     text = result.model_dump_json()
     assert SECRET not in text
     assert "inactive" not in text
+
+
+def test_prose_in_the_place_of_a_reference_is_cut() -> None:
+    """The record keeps what was refused short."""
+    checked = one(raw_path="prose " * 1000).result.checked_bindings[0]
+    assert (checked.code, len(checked.raw_path)) == ("PATH_INVALID", 512)
 
 
 def test_one_quotation_twice_is_one_piece_of_evidence() -> None:

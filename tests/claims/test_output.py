@@ -49,7 +49,7 @@ def test_a_document_is_read_from_a_value_or_a_text(value: Any) -> None:
         pytest.param(document(claims="none"), id="claims of another type"),
         pytest.param(document(claims=[{"claim_id": "c1"}]), id="a claim without its fields"),
         pytest.param(document(claim(critical="yes")), id="a word for a flag"),
-        pytest.param(document(claim(claim_id=1)), id="a number for an id"),
+        pytest.param(document({**claim(), "claim_id": 1}), id="a number for an id"),
         pytest.param(document(claim(note=SECRET)), id="an unknown field in a claim"),
         pytest.param(document(note=SECRET), id="an unknown field"),
         pytest.param(document(claim("c1", binding(matched_text=4))), id="a number for a text"),
@@ -115,10 +115,11 @@ def test_a_confirmed_claim_without_a_binding_fails_the_schema_rule(without: dict
 @pytest.mark.scenario("claim-gatekeeper", "Blank and repeated claim ids")
 def test_blank_and_repeated_ids_fail_the_schema_rule() -> None:
     """A check of such a claim could not be told from another's."""
-    bad = [claim("c1"), claim(" \u200b"), claim("c1"), claim("c3", text="\u3164")]
+    bad = [claim("c1"), claim(" \u200b"), claim("c1"), claim("c" * 129, text="\u3164")]
     assert rules_broken(claims=bad) == [
         ("CLAIM_ID_BLANK", "claims[1].claim_id"),
         ("CLAIM_ID_DUPLICATE", "claims[2].claim_id"),
+        ("CLAIM_ID_TOO_LONG", "claims[3].claim_id"),
         ("TEXT_BLANK", "claims[3].text"),
     ]
 

@@ -246,7 +246,8 @@ def test_every_field_but_the_facts_is_needed(field: str) -> None:
 @pytest.mark.parametrize("score", [0, 1, 0.0, 1.0, 0.5])
 def test_the_bounds_of_the_score_are_inside(score: float) -> None:
     """A whole number is a number."""
-    assert parse_answer(answer_text(MATERIAL, groundedness_score=score), MATERIAL)
+    parsed = parse_answer(answer_text(MATERIAL, groundedness_score=score), MATERIAL)
+    assert parsed.groundedness_score == score
 
 
 @pytest.mark.scenario("claim-verification", "A check too few or too many")
@@ -331,7 +332,8 @@ def test_what_supports_a_claim_is_named(classification: Classification) -> None:
         with pytest.raises(OffSchema):
             parse_answer(json.dumps(value), MATERIAL)
     else:
-        assert parse_answer(json.dumps(value), MATERIAL)
+        parsed = parse_answer(json.dumps(value), MATERIAL)
+        assert parsed.claim_checks[0].classification is classification
     del value["claim_checks"][0]["evidence_refs"]
     with pytest.raises(OffSchema):
         parse_answer(json.dumps(value), MATERIAL)

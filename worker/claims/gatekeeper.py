@@ -56,6 +56,9 @@ _NO_SUCH_CALL = frozenset(
         ViolationCode.TOOL_UNKNOWN,
     }
 )
+_MAX_SHOWN = 512
+"""Characters of a reference on record. None that passes is longer; prose in its place is cut."""
+
 CEILINGS: Mapping[Severity, Verdict] = {
     Severity.NONE: Verdict.PASS,
     Severity.LOW_CONFID: Verdict.LOW_CONFID,
@@ -166,9 +169,9 @@ def _checked(
     return CheckedBinding(
         target=target,
         claim_id=claim.claim_id,
-        invocation_id=binding.invocation_id,
-        tool_name=binding.tool_name,
-        raw_path=binding.raw_path,
+        invocation_id=binding.invocation_id[:_MAX_SHOWN],
+        tool_name=binding.tool_name[:_MAX_SHOWN],
+        raw_path=binding.raw_path[:_MAX_SHOWN],
         passed=broken is None,
         failed_rule=None if broken is None else broken.rule.value,
         code=None if broken is None else str(broken.code),

@@ -11,6 +11,8 @@ from contracts.strict_json import Flaw, StrictJsonError, canonical, flaws, parse
 from worker.claims.rules import GateCode, Rule, finding
 
 MAX_CLAIMS = 200
+MAX_CLAIM_ID = 128
+"""Characters: ids are written to the record, which is no place for prose."""
 MAX_BINDINGS = 500
 """Bindings of all claims together."""
 
@@ -92,6 +94,8 @@ def _claim(claim: Claim, repeated: bool) -> Iterator[tuple[GateCode, str]]:
         yield GateCode.CLAIM_ID_BLANK, "claim_id"
     elif repeated:
         yield GateCode.CLAIM_ID_DUPLICATE, "claim_id"
+    if len(claim.claim_id) > MAX_CLAIM_ID:
+        yield GateCode.CLAIM_ID_TOO_LONG, "claim_id"
     if is_blank(claim.text):
         yield GateCode.TEXT_BLANK, "text"
     if claim.confirmed and not claim.evidence_bindings:
