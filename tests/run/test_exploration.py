@@ -229,7 +229,7 @@ def _success(step: StepRef) -> Event:
             return Finished(step, O.REPAIRED)
         case Step.REVIEW_SEMANTICS:
             return Finished(step, O.SUPPORTED)
-        case Step.PUBLISH:
+        case _:
             return Published(step)
 
 
