@@ -1,6 +1,7 @@
 """The bench's table: what was measured, the figure, and the number to reach."""
 
 import math
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -31,8 +32,10 @@ def percentile(values: Sequence[float], share: float) -> float:
 
 
 def heading() -> str:
+    """The table's head, with how busy the machine was before: other work makes figures worse."""
+    load = f"load before the bench: {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores"
     titles = f"{'what':<{_WHAT}} {'figure':>{_FIGURE}}  {'to reach':<{_TARGET}}"
-    return f"{titles}\n{'-' * (_WHAT + _FIGURE + _TARGET + 10)}"
+    return f"{load}\n\n{titles}\n{'-' * (_WHAT + _FIGURE + _TARGET + 10)}"
 
 
 def line(row: Row) -> str:
