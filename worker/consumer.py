@@ -24,15 +24,18 @@ log = logging.getLogger("release_stage")
 
 PREFETCH = 16
 """Messages a worker may hold of each plain queue."""
+NOT_A_TASK = "NOT_A_TASK"
 PAUSE = 1.0
 """Seconds to wait before a message is tried again when the store or the broker is away."""
 
 
 class StageConsumer(WorkerConsumer):
-    """Celery's consumer without its delayed delivery.
+    """Celery's consumer without its delayed delivery, and without its words about strays.
 
     On quorum queues Celery would declare two dozen queues for tasks with a countdown.
-    The stage sends none: what is due later is sent later, by the relay.
+    The stage sends none: what is due later is sent later, by the relay. A message on
+    the task queue that is no task of ours Celery would log in full and drop; it may
+    hold a draft, so it is kept instead, with a code.
     """
 
     class Blueprint(WorkerConsumer.Blueprint):
@@ -42,9 +45,32 @@ class StageConsumer(WorkerConsumer):
             if not step.endswith(":DelayedDelivery")
         )
 
+    def on_unknown_message(self, body: object, message: Message) -> None:
+        self._keep(message)
+
+    def on_unknown_task(self, body: object, message: Message, exc: Exception) -> None:
+        self._keep(message)
+
+    def on_invalid_task(self, body: object, message: Message, exc: Exception) -> None:
+        self._keep(message)
+
+    def on_decode_error(self, message: Message, exc: Exception) -> None:
+        self._keep(message)
+
+    def _keep(self, message: Message) -> None:
+        log.error("message kept as a dead letter error=%s", NOT_A_TASK)
+        try:
+            self.app.stage().sender.park(_raw(message), NOT_A_TASK, "tasks")
+        except SendFailed as error:
+            # Unacknowledged, it comes again.
+            log.warning("not kept yet error=%s", error)
+        else:
+            message.ack()
+
 
 def install(app: Celery, stage: Callable[[], Stage]) -> None:
     """Make every worker of this app consume the plain queues."""
+    app.stage = stage
 
     class PlainQueues(bootsteps.ConsumerStep):
         requires = ("celery.worker.consumer.tasks:Tasks",)
