@@ -1,14 +1,15 @@
 """The evidence check on real workers: what it objects to never reaches the review."""
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from contracts.fallback import FallbackType
 from tests.pipeline.cases import disk_draft, disk_records
-from tests.pipeline.harness import LocalStage, new_run_id
-from tests.pipeline.judged import judge, tool_record
+from tests.pipeline.harness import LocalStage, local_stage, new_run_id
+from tests.pipeline.judged import judge, submitted, tool_record
 from worker.offline.judge_script import status, verdict
 from worker.run.steps import Step
 
@@ -145,3 +146,31 @@ def test_an_empty_result_passes_as_what_it_is(stage: LocalStage) -> None:
     assert evidence["found"] is False
     assert evidence["excerpt"] is evidence["values"] is None
     assert evidence["scope"] == {"command": disk_records(run_id)[1].request["command"]}
+
+
+def _reads(stage: LocalStage) -> int:
+    """How many questions for fields of a hash the store has answered: runs and records."""
+    calls: int = stage.redis.info("commandstats").get("cmdstat_hmget", {}).get("calls", 0)
+    return calls
+
+
+@pytest.mark.scenario("evidence-check", "Many citations, one question to the store")
+def test_two_hundred_citations_are_fetched_with_one_question(tmp_path: Path) -> None:
+    """A run that cites many calls reads the store as often as one that cites one."""
+
+    def judged_with(stage: LocalStage, calls: int) -> int:
+        run_id = new_run_id()
+        ids = [f"call-{number}" for number in range(calls)]
+        records = [tool_record(run_id, "run_command", call_id) for call_id in ids]
+        draft = disk_draft()
+        draft["analyses"] = draft["analyses"][:1]
+        draft["analyses"][0]["tool_call_ids"] = ids
+        submitted(stage, draft, verdict("SUPPORTED"), run_id=run_id, records=records)
+        before = _reads(stage)
+        stage.worker(f"worker-{calls}", pool="solo")
+        stage.outcome(run_id)
+        stage.processes.pop().stop()
+        return _reads(stage) - before
+
+    with local_stage(tmp_path) as stage:
+        assert judged_with(stage, 1) == judged_with(stage, 200)

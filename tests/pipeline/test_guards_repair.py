@@ -14,7 +14,6 @@ from tests.pipeline.harness import LocalStage, local_stage, new_run_id
 from tests.pipeline.judged import judge
 from worker.offline.judge_script import content, verdict
 from worker.run.steps import Step
-from worker.stage.check import read_violations, violations_blob
 
 Draft = dict[str, Any]
 
@@ -49,7 +48,19 @@ def _fabricated_call(draft: Draft) -> None:
     draft["analyses"][0]["tool_call_ids"] = ["call-df", "call-of-nobody"]
 
 
-@pytest.mark.parametrize("damage", [_dangling, _duplicate_id, _fabricated_call])
+MENDED: dict[Callable[[Draft], None], tuple[str, Any, Any]] = {
+    _dangling: ("action_plan[0].based_on_analysis_ids", ("a9",), ("a1",)),
+    _duplicate_id: ("analyses[1].analysis_id", "a1", "a2"),
+    _fabricated_call: (
+        "analyses[0].tool_call_ids",
+        ("call-df", "call-of-nobody"),
+        ("call-df",),
+    ),
+}
+"""What the record must say of each repair: the place, the ids before and after."""
+
+
+@pytest.mark.parametrize("damage", MENDED)
 @pytest.mark.scenario("evidence-repair", "Mended references")
 def test_a_mended_draft_is_checked_reviewed_and_released(
     stage: LocalStage, damage: Callable[[Draft], None]
@@ -66,10 +77,10 @@ def test_a_mended_draft_is_checked_reviewed_and_released(
     asked, reviewed = end.calls
     assert "violations" in asked.question
     assert reviewed.question["draft"]["conclusion"] == full_draft()["conclusion"]
-    blob = stage.redis.hget(stage.keys.run(end.run.run_id), violations_blob(1))
-    assert [[one.code, one.target] for one in read_violations(blob)] == [
-        [one["code"], one["target"]] for one in asked.question["violations"]
-    ]
+    attempts = stage.evaluation(end.run.run_id)["attempts"]
+    assert attempts["0.check_evidence.1"]["violations"] == asked.question["violations"]
+    (mended,) = attempts["0.repair_evidence.1"]["mended"]
+    assert (mended["target"], mended["before"], mended["after"]) == MENDED[damage]
 
 
 @pytest.mark.scenario("evidence-repair", "What the repair is shown")
