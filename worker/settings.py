@@ -64,6 +64,7 @@ class Settings(BaseSettings):
     light_soft_limit: Seconds = 30.0
     light_hard_limit: Seconds = 35.0
     evidence_repair: bool = True
+    evidence_reserve: Seconds = 30.0
     resend_first: Seconds = 60.0
     resend_max: Seconds = 900.0
     visibility_timeout: Seconds = 300.0
@@ -74,6 +75,8 @@ class Settings(BaseSettings):
     review_input_bytes: Bytes = 262_144
     review_output_bytes: Bytes = 16_384
     review_output_tokens: int = Field(1_024, gt=0)
+    verifier_output_bytes: Bytes = 131_072
+    verifier_output_tokens: int = Field(16_384, gt=0)
     repair_input_bytes: Bytes = 262_144
     repair_output_bytes: Bytes = 262_144
     repair_output_tokens: int = Field(32_768, gt=0)
@@ -149,6 +152,7 @@ class Settings(BaseSettings):
             light_soft_limit=self.light_soft_limit,
             light_hard_limit=self.light_hard_limit,
             lease_margin=self.lease_margin,
+            evidence_reserve=self.evidence_reserve,
             resend_first=self.resend_first,
             resend_max=self.resend_max,
         )
@@ -161,6 +165,8 @@ class Settings(BaseSettings):
             review_output_bytes=self.review_output_bytes,
             repair_output_bytes=self.repair_output_bytes,
             review_output_tokens=self.review_output_tokens,
+            verifier_output_bytes=self.verifier_output_bytes,
+            verifier_output_tokens=self.verifier_output_tokens,
             repair_output_tokens=self.repair_output_tokens,
             default_deadline=self.default_deadline,
             longest_deadline=self.longest_deadline,

@@ -20,11 +20,14 @@ from worker.run.steps import MODEL_STEPS, Step, StepRef, errback_id, task_id
 from worker.stage.admit import admit
 from worker.stage.call import timed_out
 from worker.stage.check import check
+from worker.stage.compose import compose
 from worker.stage.engine import Report, Stage
+from worker.stage.gate import gate
 from worker.stage.publish import publish
 from worker.stage.recover import lost
 from worker.stage.repair import repair
 from worker.stage.review import review
+from worker.stage.verify import verify
 
 SUBMIT = "release.submit"
 ATTEMPT_LOST = "release.attempt_lost"
@@ -33,6 +36,9 @@ USE_CASES: dict[Step, Callable[[Stage, str, StepRef], Report]] = {
     Step.CHECK_EVIDENCE: check,
     Step.REPAIR_EVIDENCE: repair,
     Step.REVIEW_SEMANTICS: review,
+    Step.GATE_CLAIMS: gate,
+    Step.VERIFY_CLAIMS: verify,
+    Step.COMPOSE_ANSWER: compose,
     Step.PUBLISH: publish,
 }
 

@@ -30,7 +30,11 @@ class KombuSender:
     def send(self, message: OutgoingMessage) -> None:
         headers = {"type": message.type, "run_id": message.run_id}
         if message.reply_to:
-            self._publish(message.body, message.reply_to, headers, message.message_id)
+            requests = self._broker.requests
+            declare = [requests] if message.reply_to == requests.name else []
+            self._publish(
+                message.body, message.reply_to, headers, message.message_id, declare=declare
+            )
             return
         self._publish(
             message.body,

@@ -43,6 +43,7 @@ class Broker:
     drafts: Queue
     control: Queue
     results: Queue
+    requests: Queue
     dead: Queue
     is_rabbitmq: bool
     connection_options: dict[str, Any]
@@ -66,6 +67,7 @@ def _redis() -> Broker:
         drafts=Queue(channels.DRAFTS, durable=True),
         control=Queue(channels.CONTROL, durable=True),
         results=Queue(channels.RESULTS, exchange=EVENTS, routing_key="#", durable=True),
+        requests=Queue(channels.REQUESTS, durable=True),
         dead=Queue(channels.DEAD, durable=True),
         is_rabbitmq=False,
         connection_options={},
@@ -81,6 +83,7 @@ def _rabbitmq() -> Broker:
         drafts=_quorum(channels.DRAFTS, DELIVERIES),
         control=_quorum(channels.CONTROL, DELIVERIES),
         results=_quorum(channels.RESULTS, READINGS, exchange=EVENTS, routing_key="#"),
+        requests=_quorum(channels.REQUESTS, READINGS),
         dead=_quorum(channels.DEAD, DEAD_READINGS, keep=False),
         is_rabbitmq=True,
         connection_options={"confirm_publish": True},

@@ -4,20 +4,22 @@ import logging
 from datetime import UTC, datetime
 
 from contracts.envelope import wrap
-from contracts.messages import CancelRun, DraftReady, DraftRejected
+from contracts.messages import CancelRun, DraftReady, DraftRejected, ExecutorOutputReady
 from worker.ports import OutgoingMessage, SendFailed
 from worker.run.draft_path import ROUND
 from worker.run.events import Admitted, Answer
 from worker.run.path import hand_on
+from worker.run.state import Protocol
 from worker.run.steps import message_id
 from worker.stage.cancel import cancel
+from worker.stage.claims_record import RoundBlobs
 from worker.stage.engine import Stage, apply
 from worker.stage.submission import Received, Refused, receive
 
 log = logging.getLogger("release_stage")
 
-INPUT = "input"
-"""The admitted message, raw."""
+INPUT = RoundBlobs(ROUND).input
+"""Blob: the message that opened the run, raw."""
 
 
 def admit(stage: Stage, raw: bytes, origin: str) -> str:
@@ -36,14 +38,23 @@ def admit(stage: Stage, raw: bytes, origin: str) -> str:
             case CancelRun(run_id=run_id):
                 code = cancel(stage, run_id).code
             case DraftReady() as message:
-                code = _open(stage, received, message, raw)
+                code = _open(stage, received, message, raw, Protocol.DRAFT, ROUND)
+            case ExecutorOutputReady() as message:
+                code = _open(stage, received, message, raw, Protocol.CLAIMS, message.round)
     except Refused as refused:
         code = _refuse(stage, raw, refused, origin)
     stage.inbox.taken(received.envelope.id)
     return code
 
 
-def _open(stage: Stage, received: Received, message: DraftReady, raw: bytes) -> str:
+def _open(
+    stage: Stage,
+    received: Received,
+    message: DraftReady | ExecutorOutputReady,
+    raw: bytes,
+    protocol: Protocol,
+    round_: int,
+) -> str:
     stored = stage.records.load(message.run_id)
     sent_at = received.envelope.time.timestamp()
     limits = stage.limits
@@ -54,7 +65,9 @@ def _open(stage: Stage, received: Received, message: DraftReady, raw: bytes) -> 
     wanted = message.deadline.timestamp() if message.deadline else sent_at + limits.default_deadline
     event = Admitted(
         run_id=message.run_id,
-        key=f"DraftReady/{ROUND}",
+        key=f"{type(message).__name__}/{round_}",
+        protocol=protocol,
+        round=round_,
         sha256=received.sha256,
         session_id=message.session_id,
         deadline_at=min(wanted, sent_at + limits.longest_deadline),
@@ -62,7 +75,9 @@ def _open(stage: Stage, received: Received, message: DraftReady, raw: bytes) -> 
         reply_to=message.reply_to,
         budget=message.budget,
     )
-    applied = apply(stage, message.run_id, event, write={INPUT: raw}, known=stored)
+    applied = apply(
+        stage, message.run_id, event, write={RoundBlobs(round_).input: raw}, known=stored
+    )
     if applied.answer is Answer.CONFLICT:
         raise Refused("CONFLICTING_REPEAT", run_id=message.run_id, reply_to=message.reply_to)
     run = applied.run

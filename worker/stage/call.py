@@ -1,13 +1,13 @@
 """One attempt at a guard's model call: claim, ask, record. Shared by repair and review."""
 
 import hashlib
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 
 from worker.ports import ModelAnswer, ModelCall, ModelFailure, Stored, Usage
 from worker.run.events import Answer, Claimed, Finished, Used
 from worker.run.outcomes import AttemptOutcome
-from worker.run.state import Spend
+from worker.run.state import Spend, VerifyFacts
 from worker.run.steps import StepRef
 from worker.stage.engine import Report, Stage, apply, report
 
@@ -29,8 +29,13 @@ class Question:
         return len(self.system.encode()) + len(self.user)
 
 
-Reading = tuple[AttemptOutcome, dict[str, bytes]]
-"""How a guard read an answer: the outcome, and what to keep beside the record."""
+@dataclass(frozen=True)
+class Reading:
+    """How a guard read an answer: the outcome, and what to keep beside the record."""
+
+    outcome: AttemptOutcome
+    blobs: Mapping[str, bytes] = field(default_factory=dict)
+    verify: VerifyFacts | None = None
 
 
 def attempt_call(
@@ -59,8 +64,9 @@ def attempt_call(
     if claimed.answer is not Answer.GRANTED or claimed.run is None:
         outcome = None if claimed.run is None else claimed.run.attempt(ref).outcome
         return report(claimed, None if outcome is None else outcome.value)
+    blobs: Mapping[str, bytes] = {}
     if too_large:
-        event, blobs = Finished(ref, AttemptOutcome.INPUT_TOO_LARGE), dict[str, bytes]()
+        event = Finished(ref, AttemptOutcome.INPUT_TOO_LARGE)
     else:
         timeout = claimed.run.attempt(ref).timeout
         assert timeout is not None, "a granted call has its time fixed"
@@ -90,15 +96,16 @@ def _call(run_id: str, question: Question, timeout: float) -> ModelCall:
 
 def _ask(
     stage: Stage, call: ModelCall, ref: StepRef, read: Callable[[str], Reading]
-) -> tuple[Finished, dict[str, bytes]]:
+) -> tuple[Finished, Mapping[str, bytes]]:
     try:
         answer = stage.model.ask(call)
     except ModelFailure as failure:
         used = Used(tokens=_tokens(failure.usage))
         event = Finished(ref, failure.outcome, used=used, retry_after=failure.retry_after or 0.0)
         return event, {}
-    outcome, blobs = read(answer.text)
-    return Finished(ref, outcome, used=_used(answer)), blobs
+    reading = read(answer.text)
+    event = Finished(ref, reading.outcome, verify=reading.verify, used=_used(answer))
+    return event, reading.blobs
 
 
 def _used(answer: ModelAnswer) -> Used:

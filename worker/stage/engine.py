@@ -25,7 +25,8 @@ from worker.run.path import due_at
 from worker.run.policy import Policy
 from worker.run.reducer import decide
 from worker.run.state import EndingKind, Run
-from worker.stage.outgoing import blobs_needed, render
+from worker.stage.claims_record import evaluate
+from worker.stage.outgoing import asks, blobs_needed, render
 
 log = logging.getLogger("release_stage")
 
@@ -42,6 +43,8 @@ class Limits:
     review_output_bytes: int = 16_384
     repair_output_bytes: int = 262_144
     review_output_tokens: int = 1_024
+    verifier_output_bytes: int = 131_072
+    verifier_output_tokens: int = 16_384
     repair_output_tokens: int = 32_768
     default_deadline: float = 900.0
     longest_deadline: float = 21_600.0
@@ -116,17 +119,18 @@ def apply(
         run = decision.run
         if run is None or run is stored.run:
             return Applied(stored, decision.answer)
+        kept = {} if decision.answer is Answer.STANDS else dict(write or {})
         ends = run.ending is not None and (stored.run is None or stored.run.ending is None)
         outgoing: tuple[OutgoingMessage, ...] = ()
-        if ends:
-            needed = blobs_needed(run)
-            blobs = stage.records.load(run_id, needed).blobs if needed else {}
+        if ends or asks(stored.run, run):
+            blobs = {**stage.records.load(run_id, blobs_needed(run)).blobs, **kept}
             outgoing = render(run, blobs, stage.locale)
+            kept |= evaluate(run, blobs, stage.policy) if ends else {}
         committed = stage.records.commit(
             run,
             stored.revision,
             due=due_at(run, stage.policy),
-            blobs={} if decision.answer is Answer.STANDS else write or {},
+            blobs=kept,
             outgoing=outgoing,
             close_calls=ends and run.ending is not None and run.ending.kind is EndingKind.ABORTED,
         )

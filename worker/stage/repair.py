@@ -32,12 +32,12 @@ def repair(stage: Stage, run_id: str, ref: StepRef) -> Report:
         try:
             repaired = guard.parse_answer(text)
         except Unparseable:
-            return AttemptOutcome.UNPARSEABLE, {}
+            return Reading(AttemptOutcome.UNPARSEABLE)
         except OffSchema:
-            return AttemptOutcome.OFF_SCHEMA, {}
+            return Reading(AttemptOutcome.OFF_SCHEMA)
         if not guard.accept(original, repaired):
-            return AttemptOutcome.ALTERED, {}
+            return Reading(AttemptOutcome.ALTERED)
         kept = guard.mended(original, repaired).model_dump_json(exclude_unset=True).encode()
-        return AttemptOutcome.REPAIRED, {REPAIRED_DRAFT: kept}
+        return Reading(AttemptOutcome.REPAIRED, {REPAIRED_DRAFT: kept})
 
     return attempt_call(stage, run_id, ref, stored, question, read)

@@ -31,10 +31,11 @@ def review(stage: Stage, run_id: str, ref: StepRef) -> Report:
         try:
             answer = guard.parse_answer(text)
         except Unparseable:
-            return AttemptOutcome.UNPARSEABLE, {}
+            return Reading(AttemptOutcome.UNPARSEABLE)
         except OffSchema:
-            return AttemptOutcome.OFF_SCHEMA, {}
-        return _OUTCOMES[answer.verdict], {reason_blob(ref.attempt): answer.reason.encode()}
+            return Reading(AttemptOutcome.OFF_SCHEMA)
+        reason = {reason_blob(ref.attempt): answer.reason.encode()}
+        return Reading(_OUTCOMES[answer.verdict], reason)
 
     return attempt_call(stage, run_id, ref, stored, question, read)
 

@@ -12,17 +12,22 @@ from typing import Any
 from pydantic import TypeAdapter, ValidationError
 
 from contracts.base import ReplyTo, RunId
+from contracts.claims import AgentPrompts, ExecutorOutput
 from contracts.draft import DiagnosisDraft
-from contracts.envelope import Envelope, type_parts
-from contracts.messages import CancelRun, DraftReady
+from contracts.envelope import Envelope, Incoming, type_parts
+from contracts.messages import CancelRun, DraftReady, ExecutorOutputReady
 from contracts.strict_json import Flaw, StrictJsonError, canonical, flaws, parse, read
+from worker.claims.output import read_output
 
 _RUN_ID: TypeAdapter[str] = TypeAdapter(RunId)
 _REPLY_TO: TypeAdapter[str] = TypeAdapter(ReplyTo)
-_KNOWN: dict[str, type[DraftReady] | type[CancelRun]] = {
+_KNOWN: dict[str, type[Incoming]] = {
     "DraftReady": DraftReady,
+    "ExecutorOutputReady": ExecutorOutputReady,
     "CancelRun": CancelRun,
 }
+_RAW_FIELDS = {DraftReady.TYPE: "draft", ExecutorOutputReady.TYPE: "output"}
+"""The field that an agent's model wrote. It is read strictly later, by the step that judges it."""
 _VERSION = 1
 
 
@@ -43,10 +48,10 @@ class Refused(Exception):
 
 @dataclass(frozen=True)
 class Received:
-    """A message whose envelope and fields are sound. A broken ``draft`` field reads as null."""
+    """A message whose envelope and fields are sound. A broken raw field reads as null."""
 
     envelope: Envelope
-    data: DraftReady | CancelRun
+    data: Incoming
     sha256: str
 
 
@@ -63,9 +68,11 @@ def receive(raw: bytes, limit: int) -> Received:
     if not isinstance(document, dict):
         raise Refused("NOT_AN_ENVELOPE")
     data = document.get("data")
-    broken = isinstance(data, dict) and any(flaws(data.get("draft")))
+    type_ = document.get("type")
+    field = _RAW_FIELDS.get(type_, "") if isinstance(type_, str) else ""
+    broken = isinstance(data, dict) and any(flaws(data.get(field)))
     if isinstance(data, dict) and broken:
-        document["data"] = {**data, "draft": None}
+        document["data"] = {**data, field: None}
     run_id = _valid(_RUN_ID, document.get("subject"))
     reply_to = _valid(_REPLY_TO, data.get("reply_to")) if isinstance(data, dict) else None
     try:
@@ -89,7 +96,7 @@ def _envelope(document: dict[str, Any]) -> Envelope:
         raise Refused(*_reasons("envelope", error)) from None
 
 
-def _message(envelope: Envelope, body: bytes) -> DraftReady | CancelRun:
+def _message(envelope: Envelope, body: bytes) -> Incoming:
     parts = type_parts(envelope.type)
     if parts is None or parts[0] not in _KNOWN:
         raise Refused("UNKNOWN_TYPE")
@@ -148,3 +155,21 @@ def read_draft(value: Any) -> DiagnosisDraft | None:
         return DiagnosisDraft.model_validate_json(canonical(value))
     except (StrictJsonError, ValidationError):
         return None
+
+
+@dataclass(frozen=True)
+class ClaimsSubmission:
+    """An admitted ExecutorOutputReady; ``output`` is None when it is INVALID_OUTPUT."""
+
+    query: str
+    output: ExecutorOutput | None
+    prompts: AgentPrompts
+
+
+def read_claims(raw: bytes) -> ClaimsSubmission:
+    """Read an admitted message again, this time with the agent's output."""
+    data = read(raw)["data"]
+    message = ExecutorOutputReady.model_validate_json(canonical({**data, "output": None}))
+    return ClaimsSubmission(
+        query=message.query, output=read_output(data.get("output")), prompts=message.prompts
+    )

@@ -1,0 +1,47 @@
+"""The gatekeeper: code proves that what the claims quote really stands in this run's records."""
+
+from contracts.claims import VerifiedMaterial
+from worker.claims.gatekeeper import gatekeep
+from worker.claims.output import bound_ids, known_gaps
+from worker.claims.routing import Route, after_gate, requested, retry_context
+from worker.claims.verifier import question
+from worker.run.events import Answer, Claimed, Finished
+from worker.run.outcomes import AttemptOutcome
+from worker.run.steps import StepRef
+from worker.stage.claims_record import REQUESTED, RoundBlobs
+from worker.stage.engine import Report, Stage, apply, report
+from worker.stage.submission import read_claims
+
+
+def gate(stage: Stage, run_id: str, ref: StepRef) -> Report:
+    """Check the round's claims and record what passed; the verifier's question is written here."""
+    names, before = RoundBlobs(ref.round), RoundBlobs(0)
+    claimed = apply(stage, run_id, Claimed(ref), read=(names.input, before.material))
+    if claimed.answer is not Answer.GRANTED:
+        outcome = None if claimed.run is None else claimed.run.attempt(ref).outcome
+        return report(claimed, None if outcome is None else outcome.value)
+    submission = read_claims(claimed.stored.blobs[names.input])
+    output = submission.output
+    blobs: dict[str, bytes] = {}
+    outcome = AttemptOutcome.UNCONCLUDED
+    if output is not None:
+        records = stage.invocations.fetch(run_id, bound_ids(output))
+        found = gatekeep(run_id, output, records, stage.tools)
+        blobs[names.gate] = found.result.model_dump_json().encode()
+        outcome = AttemptOutcome.VIOLATED
+        if found.material is not None and after_gate(found.result.ceiling) is Route.VERIFY:
+            outcome = AttemptOutcome.PASSED
+            retry = None
+            if ref.round:
+                asked = claimed.stored.blobs[before.material]
+                retry = retry_context(VerifiedMaterial.model_validate_json(asked).gaps)
+            asking = question(
+                submission.query, output.diagnosis_context, found.material, found.result, retry
+            )
+            blobs |= {
+                names.material: found.material.model_dump_json().encode(),
+                names.question: asking.encode(),
+                names.requested: REQUESTED.dump_json(requested(known_gaps(output, stage.tools))),
+            }
+    finished = Finished(ref, outcome)
+    return report(apply(stage, run_id, finished, write=blobs, known=claimed.stored), outcome.value)
