@@ -1,12 +1,13 @@
 """A process of the stage that dies at one chosen point, as if it were killed there.
 
-``python -m tests.pipeline.dying POINT ...`` works on the stage that its environment
-names, with the real use cases and the real Redis:
+``python -m tests.pipeline.dying POINT [STEP.ATTEMPT ...]`` admits the message on standard
+input and carries out the named steps, on the stage that its environment names, with the
+real use cases and the real Redis. It enqueues nothing, and dies
 
-- ``admitted``: the message on standard input is admitted and its run written, the first
-  step not enqueued;
-- ``recorded RUN_ID STEP ATTEMPT``: a step's result is written, nothing handed on;
-- ``released RUN_ID``: the decision is written, its message not sent.
+- ``recorded``: after the last of them was recorded (or the run was opened), before the
+  next step was enqueued;
+- ``released``: in the publishing step behind them, after the decision was written,
+  before its message was sent.
 """
 
 import os
@@ -14,6 +15,7 @@ import sys
 from dataclasses import replace
 from typing import NoReturn
 
+from contracts.envelope import Envelope
 from worker.app import stage
 from worker.ports import OutgoingMessage
 from worker.run.state import Run
@@ -32,7 +34,7 @@ def _die() -> NoReturn:
 
 class _NoDispatcher:
     def dispatch(self, run: Run, step: StepRef) -> None:
-        _die()
+        """Enqueue nothing."""
 
 
 class _NoSender:
@@ -43,16 +45,20 @@ class _NoSender:
         _die()
 
 
-def main(point: str, *words: str) -> None:
-    match point, words:
-        case "admitted", ():
-            admit(replace(stage(), dispatcher=_NoDispatcher()), sys.stdin.buffer.read(), "tests")
-        case "recorded", (run_id, step, attempt):
-            ref = StepRef(0, Step(step), int(attempt))
-            USE_CASES[ref.step](stage(), run_id, ref)
-            _die()
-        case "released", (run_id,):
-            publish(replace(stage(), sender=_NoSender()), run_id, StepRef(0, Step.PUBLISH, 1))
+def main(point: str, *steps: str) -> None:
+    """Live until ``point``."""
+    house = replace(stage(), dispatcher=_NoDispatcher(), sender=_NoSender())
+    raw = sys.stdin.buffer.read()
+    admit(house, raw, "tests")
+    run_id = Envelope.model_validate_json(raw).subject
+    for step in steps:
+        name, attempt = step.split(".")
+        ref = StepRef(0, Step(name), int(attempt))
+        USE_CASES[ref.step](house, run_id, ref)
+    if point == "released":
+        publish(house, run_id, StepRef(0, Step.PUBLISH, 1))
+    else:
+        _die()
 
 
 if __name__ == "__main__":

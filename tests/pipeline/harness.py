@@ -249,11 +249,15 @@ class LocalStage:
     def wait_for_step(self, run_id: str, ref: StepRef, code: str) -> None:
         self.wait_for(lambda: (ref, code) in self.steps(run_id), f"{ref.key} {code}")
 
-    def die(self, *words: str, raw: bytes = b"") -> None:
-        """Play the part of a process that dies at one point; see ``tests.pipeline.dying``."""
+    def die(self, point: str, draft: DraftReady, *refs: StepRef) -> None:
+        """Play the part of a process that opens a run, carries out steps and dies.
+
+        ``point`` is ``recorded`` or ``released``; see ``tests.pipeline.dying``.
+        """
+        steps = [f"{ref.step}.{ref.attempt}" for ref in refs]
         ended = subprocess.run(
-            [sys.executable, "-m", "tests.pipeline.dying", *words],
-            input=raw,
+            [sys.executable, "-m", "tests.pipeline.dying", point, *steps],
+            input=self.wrapped(draft),
             env={**os.environ, **self.environment},
             cwd=_ROOT,
             timeout=PATIENCE,

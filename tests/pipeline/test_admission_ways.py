@@ -118,11 +118,11 @@ def test_a_run_that_was_written_and_not_enqueued_starts_by_the_repeat(quiet: Loc
     """The broker brings the unacknowledged message again, and that hands on."""
     run_id = new_run_id()
     quiet.record(*disk_records(run_id))
-    raw = quiet.wrapped(draft_ready(run_id, disk_draft()))
-    quiet.die("admitted", raw=raw)
+    draft = draft_ready(run_id, disk_draft())
+    quiet.die("recorded", draft)
     run = quiet.run(run_id)
     assert run is not None
     assert run.is_open
     assert quiet.steps(run_id) == []
-    quiet.publish_raw(raw)
+    quiet.publish_raw(quiet.wrapped(draft))
     assert quiet.outcome(run_id).type == SUCCEEDED

@@ -15,10 +15,7 @@ def admitted_and_recorded(
 ) -> None:
     """Open a run whose first steps were carried out by processes that then died."""
     quiet.record(*disk_records(run_id))
-    message = draft_ready(run_id, {**disk_draft(), **changes})
-    quiet.die("admitted", raw=quiet.wrapped(message))
-    for ref in refs:
-        quiet.die("recorded", run_id, ref.step.value, str(ref.attempt))
+    quiet.die("recorded", draft_ready(run_id, {**disk_draft(), **changes}), *refs)
 
 
 @pytest.mark.scenario("release-chain", "A finished step is delivered again")
