@@ -43,16 +43,21 @@ def rabbit() -> Iterator[RabbitServer]:
         yield server
 
 
-def _broker_url(request: pytest.FixtureRequest) -> str:
-    """Empty for Redis; for RabbitMQ the shared server, without what an earlier stage left."""
-    if request.param == "redis":
-        return ""
-    server: RabbitServer = request.getfixturevalue("rabbit")
+def empty(server: RabbitServer) -> str:
+    """Remove what an earlier stage left on the shared server; returns its address."""
     broker = broker_of(server.url)
     with Connection(server.url) as connection:
         for queue in (broker.tasks, broker.drafts, broker.control, broker.results, broker.dead):
             queue(connection.default_channel).delete()
     return server.url
+
+
+def _broker_url(request: pytest.FixtureRequest) -> str:
+    """Empty for Redis; for RabbitMQ the shared server, without what an earlier stage left."""
+    if request.param == "redis":
+        return ""
+    server: RabbitServer = request.getfixturevalue("rabbit")
+    return empty(server)
 
 
 @pytest.fixture(scope="module", params=BROKERS)
@@ -74,4 +79,14 @@ def breakable(
     """A durable Redis, a judge, and each broker in turn; the test starts and breaks the rest."""
     folder = tmp_path_factory.mktemp(request.param)
     with local_stage(folder, durable=True, broker_url=_broker_url(request)) as running:
+        yield running
+
+
+@pytest.fixture
+def on_rabbit(
+    rabbit: RabbitServer, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[LocalStage]:
+    """As ``breakable``, for what only RabbitMQ can do."""
+    folder = tmp_path_factory.mktemp("rabbitmq")
+    with local_stage(folder, durable=True, broker_url=empty(rabbit)) as running:
         yield running
