@@ -77,11 +77,12 @@ def test_each_setting_is_read_from_its_variable(monkeypatch: pytest.MonkeyPatch)
 SECONDS = [
     "ATTEMPT_TIMEOUT", "REVIEW_TOTAL_TIMEOUT", "SOFT_MARGIN", "HARD_MARGIN", "LEASE_MARGIN",
     "LIGHT_SOFT_LIMIT", "LIGHT_HARD_LIMIT", "RESEND_FIRST", "RESEND_MAX", "VISIBILITY_TIMEOUT",
-    "DEFAULT_DEADLINE", "LONGEST_DEADLINE", "RELAY_INTERVAL",
+    "DEFAULT_DEADLINE", "LONGEST_DEADLINE", "RELAY_INTERVAL", "EVIDENCE_RESERVE",
 ]  # fmt: skip
 WHOLE = [
     "RETENTION", "MESSAGE_BYTES", "REVIEW_INPUT_BYTES", "REVIEW_OUTPUT_BYTES",
-    "REVIEW_OUTPUT_TOKENS", "REPAIR_INPUT_BYTES", "REPAIR_OUTPUT_BYTES", "REPAIR_OUTPUT_TOKENS",
+    "REVIEW_OUTPUT_TOKENS", "VERIFIER_OUTPUT_BYTES", "VERIFIER_OUTPUT_TOKENS",
+    "REPAIR_INPUT_BYTES", "REPAIR_OUTPUT_BYTES", "REPAIR_OUTPUT_TOKENS",
 ]  # fmt: skip
 OUT_OF_RANGE = [
     *((f"RELEASE_{name}", "soon", "must be a number") for name in SECONDS),
@@ -131,6 +132,10 @@ CONTRADICTIONS: list[tuple[Environment, str]] = [
     (
         {"RELEASE_DEFAULT_DEADLINE": "21601"},
         "RELEASE_DEFAULT_DEADLINE must not be above RELEASE_LONGEST_DEADLINE",
+    ),
+    (
+        {"RELEASE_EVIDENCE_RESERVE": "900"},
+        "RELEASE_EVIDENCE_RESERVE must be below RELEASE_DEFAULT_DEADLINE",
     ),
     ({"RELEASE_RETENTION": "21600"}, "RELEASE_RETENTION must be above RELEASE_LONGEST_DEADLINE"),
     ({"RELEASE_RESEND_FIRST": "901"}, "RELEASE_RESEND_FIRST must not be above RELEASE_RESEND_MAX"),
@@ -202,6 +207,12 @@ def test_addresses_that_can_work_are_taken(
     """Both stores, both brokers, any host."""
     monkeypatch.setenv(name, value)
     read_settings()
+
+
+def test_every_setting_has_a_wrong_value_above() -> None:
+    """Who adds a setting says here what is refused."""
+    tried = {name for name, *_ in (*OUT_OF_RANGE, *ADDRESSES)}
+    assert {variable(field) for field in Settings.model_fields} == tried
 
 
 WORKER = ["-m", "celery", "-A", "worker.app", "worker", "--pool", "solo"]

@@ -86,13 +86,13 @@ class Settings(BaseSettings):
 
     @model_validator(mode="after")
     def _hold_together(self) -> "Settings":
-        broken = "; ".join(self._broken_rules())
+        broken = "; ".join((*self._wrong_addresses(), *self._broken_times()))
         if broken:
             raise ValueError(broken)
         return self
 
-    def _broken_rules(self) -> Iterator[str]:
-        """Each rule between settings, or about an address, that does not hold: what to change."""
+    def _wrong_addresses(self) -> Iterator[str]:
+        """What to change about each address and key that cannot work."""
         key = self.openai_api_key.get_secret_value()
         if not _names_place(self.redis_url, _STORES):
             yield "REDIS_URL must be a redis://, rediss:// or unix:// address"
@@ -105,6 +105,9 @@ class Settings(BaseSettings):
             yield "OPENAI_BASE_URL must be an http:// or https:// address that names a host"
         if key and not (key.isascii() and key.isprintable()):
             yield "OPENAI_API_KEY must be printable ASCII"
+
+    def _broken_times(self) -> Iterator[str]:
+        """What to change about each two times that cannot both hold."""
         if self.soft_margin >= self.hard_margin:
             yield (
                 "RELEASE_SOFT_MARGIN must be below RELEASE_HARD_MARGIN, or a call is killed "
@@ -134,6 +137,11 @@ class Settings(BaseSettings):
             )
         if self.default_deadline > self.longest_deadline:
             yield "RELEASE_DEFAULT_DEADLINE must not be above RELEASE_LONGEST_DEADLINE"
+        if self.evidence_reserve >= self.default_deadline:
+            yield (
+                "RELEASE_EVIDENCE_RESERVE must be below RELEASE_DEFAULT_DEADLINE, or no time is "
+                "left to wait for evidence"
+            )
         if self.retention <= self.longest_deadline:
             yield (
                 "RELEASE_RETENTION must be above RELEASE_LONGEST_DEADLINE, or a draft of an "

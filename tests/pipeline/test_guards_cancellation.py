@@ -24,9 +24,9 @@ def broken_draft() -> dict[str, Any]:
     [
         (disk_draft(), hang()),
         (disk_draft(), trickle(0.05)),
-        (disk_draft(), verdict("SUPPORTED").after(1.0)),
+        (disk_draft(), verdict("SUPPORTED").after(1.5)),
         (broken_draft(), hang()),
-        (broken_draft(), content(json.dumps(disk_draft())).after(1.0)),
+        (broken_draft(), content(json.dumps(disk_draft())).after(1.5)),
     ],
     ids=["silent", "trickling", "about to answer", "silent repair", "repair about to answer"],
 )
