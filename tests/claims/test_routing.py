@@ -1,12 +1,10 @@
-"""Where a claims run goes next, and how it ends."""
+"""Where a claims run goes next, as far as claims decide it."""
 
 from itertools import product
 
 import pytest
 
 from contracts.claims import EvidenceGap, NamedGap, Verdict
-from contracts.claims_evaluation import ComposerStatus
-from contracts.fallback import COMPOSED, FallbackType
 from tests.claims.cases import SECRET, output
 from worker.claims.output import known_gaps
 from worker.claims.routing import (
@@ -15,7 +13,6 @@ from worker.claims.routing import (
     Route,
     after_gate,
     after_verifier,
-    fallback_of,
     requested,
     retry_context,
 )
@@ -108,25 +105,3 @@ def test_the_verifier_is_told_names_of_gaps_alone() -> None:
     context = retry_context(named)
     assert context.requested == (named[0],)
     assert SECRET not in context.model_dump_json()
-
-
-@pytest.mark.scenario("claim-routing", "Endings by verdict")
-@pytest.mark.parametrize(
-    ("verdict", "composer", "ending"),
-    [
-        (PASS, ComposerStatus.COMPLETED, None),
-        (PASS, ComposerStatus.FALLBACK, FallbackType.LOW_CONFIDENCE),
-        (LOW, ComposerStatus.COMPLETED, FallbackType.LOW_CONFIDENCE),
-        (LOW, ComposerStatus.FALLBACK, FallbackType.LOW_CONFIDENCE),
-        (REJECT, ComposerStatus.COMPLETED, FallbackType.CLAIMS_REJECTED),
-        (REJECT, ComposerStatus.FALLBACK, FallbackType.CLAIMS_REJECTED),
-        (None, ComposerStatus.NOT_RUN, FallbackType.PRE_VERIFICATION),
-        (PASS, ComposerStatus.NOT_RUN, FallbackType.PRE_VERIFICATION),
-    ],
-)
-def test_the_ending_follows_from_verdict_and_composer(
-    verdict: Verdict | None, composer: ComposerStatus, ending: FallbackType | None
-) -> None:
-    """Only a PASS whose answer was composed is released."""
-    assert fallback_of(verdict, composer) is ending
-    assert (ending in COMPOSED) == (composer is not ComposerStatus.NOT_RUN and ending is not None)

@@ -1,11 +1,9 @@
-"""Where a claims run goes from one part to the next, and how it ends."""
+"""Where a claims run goes from one part to the next. How it ends is told by its record."""
 
 from collections.abc import Sequence
 from enum import StrEnum
 
 from contracts.claims import EvidenceGap, NamedGap, RetryContext, Verdict
-from contracts.claims_evaluation import ComposerStatus
-from contracts.fallback import FallbackType
 from contracts.messages import RequestedEvidence
 
 MAX_RETRIES = 1
@@ -67,18 +65,3 @@ def retry_context(gaps: Sequence[NamedGap]) -> RetryContext:
     """What the verifier of the next round is told: names only, none of the agent's words."""
     critical = dict.fromkeys(gap for gap in gaps if gap.critical)
     return RetryContext(requested=tuple(critical)[:MAX_REQUESTED])
-
-
-def fallback_of(verdict: Verdict | None, composer: ComposerStatus) -> FallbackType | None:
-    """The fallback that a run ends in; None is a release.
-
-    ``verdict`` is the final one, None where the verifier came to none. A PASS whose
-    answer could not be composed has nothing to release but the bare template.
-    """
-    if verdict is None or composer is ComposerStatus.NOT_RUN:
-        return FallbackType.PRE_VERIFICATION
-    if verdict is Verdict.REJECT:
-        return FallbackType.CLAIMS_REJECTED
-    if verdict is Verdict.PASS and composer is ComposerStatus.COMPLETED:
-        return None
-    return FallbackType.LOW_CONFIDENCE
