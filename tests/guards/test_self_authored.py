@@ -138,6 +138,7 @@ QUERIES: list[tuple[str, list[object], list[list[object]]]] = [
     ("SELECT EXISTS (SELECT 1 FROM u WHERE s='ERROR'), n FROM t", [], [[1, 7]]),
     ("SELECT EXISTS (SELECT 1 FROM u)", [], [[1]]),
     ("SELECT s FROM t JOIN u ON t.s = 'ERROR'", [], [["ERROR"]]),
+    ("SELECT s FROM (t JOIN u ON t.s = 'ERROR')", [], [["ERROR"]]),
     ("SELECT s FROM t ORDER BY FIELD(s, 'ERROR')", [], [["ERROR"]]),
     ("SELECT s FROM t GROUP BY s LIMIT 5", [], [[5]]),
     ("SELECT COUNT(*) FROM t", [], [[5]]),
