@@ -1,0 +1,6 @@
+"""Properties are about results, not about how busy the machine is."""
+
+from hypothesis import settings
+
+settings.register_profile("no-deadline", deadline=None)
+settings.load_profile("no-deadline")
