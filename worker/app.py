@@ -12,6 +12,8 @@ from typing import Any
 import redis
 from celery import Celery
 from celery.signals import worker_init, worker_process_init, worker_ready
+from redis.backoff import ExponentialBackoff
+from redis.retry import Retry
 
 from worker import consumer, revokes, tasks
 from worker.adapters.cancellations import redis_cancellations
@@ -29,6 +31,9 @@ from worker.adapters.redis_records import (
 from worker.guards.tools import BUILT_IN
 from worker.settings import Settings, WrongSettings, read_settings
 from worker.stage.engine import Stage
+
+STORE_TIMEOUT = 10.0
+"""Seconds that Redis may take for one command; a frozen one must not freeze a worker."""
 
 log = logging.getLogger("release_stage")
 
@@ -84,7 +89,13 @@ def celery_settings() -> dict[str, Any]:
 
 def build_stage(celery: Celery, chosen: Settings) -> Stage:
     """Build the stage with real adapters. Nothing connects before it is used."""
-    client = redis.Redis.from_url(chosen.redis_url, max_connections=chosen.redis_connections)
+    client = redis.Redis.from_url(
+        chosen.redis_url,
+        max_connections=chosen.redis_connections,
+        socket_timeout=STORE_TIMEOUT,
+        # Any command may be sent twice: a commit that was applied is stale the second time.
+        retry=Retry(ExponentialBackoff(cap=0.5, base=0.05), 2),
+    )
     keys = Keys(chosen.key_prefix)
     return Stage(
         records=RedisRecords(client, keys, chosen.retention),

@@ -199,3 +199,17 @@ def test_second_decision_gets_the_ending_that_stands() -> None:
     assert story.after(1).hears(Cancelled(RUN_ID)) is Answer.STANDS
     assert story.after(1000).hears(Ticked()) is Answer.WAIT
     assert story.run is before
+
+
+def test_claim_whose_answer_was_lost_is_answered_again() -> None:
+    """The same delivery asks again after a broken connection and is not held off by itself."""
+    reviewing = Story()
+    reviewing.carries_out(CHECK, AttemptOutcome.PASSED, check=facts())
+    for ref, story in ((CHECK, Story()), (REVIEW, reviewing)):
+        own = Claimed(ref, holder="delivery-1")
+        assert story.hears(own) is Answer.GRANTED
+        granted = story.run
+        assert story.hears(own) is Answer.GRANTED
+        assert story.run is granted
+        assert story.hears(Claimed(ref, holder="delivery-2")) is Answer.HELD
+        assert story.hears(Claimed(ref)) is Answer.HELD

@@ -12,9 +12,11 @@ from worker.ports import OutgoingMessage, SendFailed
 from worker.run.state import Run
 from worker.run.steps import Step, StepRef
 from worker.stage.admit import admit
+from worker.stage.engine import claim
 from worker.stage.recover import (
     INBOX_PATIENCE,
     OUTBOX_PATIENCE,
+    lost,
     reconcile,
     sweep_inbox,
     sweep_outbox,
@@ -135,3 +137,12 @@ def test_a_bad_inbox_entry_is_kept_and_stops_no_other(house: House, bad: bytes) 
     assert [parked.raw for parked in house.sender.parked] == [bad]
     assert house.dispatcher.dispatched == [("run-1", CHECK)]
     assert not house.store.inbox
+
+
+def test_only_a_real_loss_hands_on(house: House) -> None:
+    """A step that failed before its claim is left to the reconciler, not sent again at once."""
+    admit(house.stage, opened(house, "run-1"), "test")
+    assert lost(house.stage, "run-1", CHECK, 1).idle
+    claim(house.stage, "run-1", CHECK)
+    assert not lost(house.stage, "run-1", CHECK, 1).idle
+    assert lost(house.stage, "run-1", CHECK, 1).idle

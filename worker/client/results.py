@@ -47,24 +47,47 @@ class ResultConsumer:
     def consume(self, handler: Callable[[Envelope], None], *, timeout: float) -> int:
         """Handle messages until none came for ``timeout`` seconds; returns how many were handled.
 
-        What the handler raises ends the call and leaves the message in the queue.
+        What the handler raises ends the call and leaves the message in the queue. A broken
+        connection is opened again once; a broker that is away raises kombu's or Redis's
+        errors, and the next call connects anew.
         """
         handled = 0
+        handling = False
 
         def on_message(message: Message) -> None:
-            nonlocal handled
-            envelope = Envelope.model_validate_json(_body(message))
-            seen = self._keys.seen(self._name, envelope.id)
-            if not self._redis.exists(seen):
-                try:
-                    handler(envelope)
-                except BaseException:
-                    message.requeue()
-                    raise
-                self._redis.set(seen, b"1", ex=self._remember)
-                handled += 1
+            nonlocal handled, handling
+            handling = True
+            handled += self._handle(message, handler)
+            handling = False
             message.ack()
 
+        for last in (False, True):
+            try:
+                self._drain(on_message, timeout)
+                break
+            except self._connection.connection_errors:
+                # The handler may have a connection of its own that broke.
+                if last or handling:
+                    raise
+                self._connection.close()
+        return handled
+
+    def _handle(self, message: Message, handler: Callable[[Envelope], None]) -> bool:
+        """Show a message to the handler unless this consumer has seen it."""
+        envelope = Envelope.model_validate_json(_body(message))
+        seen = self._keys.seen(self._name, envelope.id)
+        if self._redis.exists(seen):
+            return False
+        try:
+            handler(envelope)
+        except BaseException:
+            message.requeue()
+            raise
+        self._redis.set(seen, b"1", ex=self._remember)
+        return True
+
+    def _drain(self, on_message: Callable[[Message], None], timeout: float) -> None:
+        """Take messages until none came for ``timeout`` seconds."""
         # Closing the channel puts back what the broker gave to a question still open;
         # otherwise a message could be stuck here until the next call.
         with (
@@ -81,7 +104,7 @@ class ResultConsumer:
                 while True:
                     self._connection.drain_events(timeout=timeout)
             except TimeoutError:
-                return handled
+                return
 
     def close(self) -> None:
         self._connection.close()

@@ -27,11 +27,16 @@ class Admitted:
 
 @dataclass(frozen=True)
 class Claimed:
-    """A worker wants to start an attempt; a model step says what it may cost at most."""
+    """A worker wants to start an attempt; a model step says what it may cost at most.
+
+    ``holder`` names this very delivery: if the answer to its claim was lost on the way,
+    asking again is answered as before. An empty one is nobody.
+    """
 
     ref: StepRef
     spend: Spend | None = None
     input_sha256: str | None = None
+    holder: str = ""
 
 
 @dataclass(frozen=True)

@@ -27,6 +27,8 @@ from worker.run.policy import Policy
 from worker.run.state import Attempt, Ending, EndingKind, Run, Spend
 from worker.run.steps import MODEL_STEPS, StepRef
 
+_MOST_DOUBLINGS = 30
+
 
 def decide(run: Run | None, event: Event, now: float, policy: Policy) -> Decision:
     """Decide one event. ``now`` is Redis time in seconds; ``run`` is None when there is none.
@@ -113,7 +115,8 @@ def _claim(run: Run, event: Claimed, now: float, policy: Policy) -> Decision:
     if attempt.outcome is not None:
         return Decision(run, Answer.DONE)
     if attempt.lease_until is not None and now < attempt.lease_until:
-        return Decision(run, Answer.HELD)
+        own = event.holder and event.holder == attempt.holder
+        return Decision(run, Answer.GRANTED if own else Answer.HELD)
     if event.ref != next_step(run, policy):
         return Decision(run, Answer.REFUSED)
     if event.ref.step in MODEL_STEPS:
@@ -126,6 +129,7 @@ def _claim(run: Run, event: Claimed, now: float, policy: Policy) -> Decision:
         update={
             "grants": attempt.grants + 1,
             "claimed_at": now,
+            "holder": event.holder,
             "lease_until": now + policy.lease(event.ref.step),
         }
     )
@@ -141,6 +145,7 @@ def _grant_call(run: Run, event: Claimed, now: float, policy: Policy) -> Decisio
     granted = Attempt(
         grants=1,
         claimed_at=now,
+        holder=event.holder,
         lease_until=now + policy.lease(event.ref.step),
         timeout=min(guard_left, run_left),
         deadline_bound=run_left < guard_left,
@@ -223,7 +228,9 @@ def _tick(run: Run, now: float, policy: Policy) -> Decision:
         return Decision(_let_go(run, step, now, policy), Answer.SEND)
     if run.resend_at is not None and now < run.resend_at:
         return Decision(run, Answer.WAIT)
-    wait = min(policy.resend_first * 2.0 ** (run.resends + 1), policy.resend_max)
+    wait = min(
+        policy.resend_first * 2.0 ** min(run.resends + 1, _MOST_DOUBLINGS), policy.resend_max
+    )
     again = run.model_copy(update={"resend_at": now + wait, "resends": run.resends + 1})
     return Decision(again, Answer.SEND)
 

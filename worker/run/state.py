@@ -84,6 +84,7 @@ class Attempt(State):
 
     grants: int = 0
     claimed_at: float | None = None
+    holder: str = ""
     lease_until: float | None = None
     timeout: float | None = None
     deadline_bound: bool = False

@@ -5,11 +5,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from worker.ports import ModelAnswer, ModelCall, ModelFailure, Stored, Usage
-from worker.run.events import Answer, Claimed, Finished, Used
+from worker.run.events import Answer, Finished, Used
 from worker.run.outcomes import AttemptOutcome
 from worker.run.state import Spend, VerifyFacts
 from worker.run.steps import StepRef
-from worker.stage.engine import Report, Stage, apply, report
+from worker.stage.engine import Report, Stage, apply, claim, not_granted, report
 
 
 @dataclass(frozen=True)
@@ -55,15 +55,16 @@ def attempt_call(
         output_bytes=question.output_bytes,
         tokens=question.output_tokens,
     )
-    claim = Claimed(
+    claimed = claim(
+        stage,
+        run_id,
         ref,
         spend=Spend() if too_large else spend,
         input_sha256=hashlib.sha256(question.system.encode() + question.user).hexdigest(),
+        known=stored,
     )
-    claimed = apply(stage, run_id, claim, known=stored)
     if claimed.answer is not Answer.GRANTED or claimed.run is None:
-        outcome = None if claimed.run is None else claimed.run.attempt(ref).outcome
-        return report(claimed, None if outcome is None else outcome.value)
+        return not_granted(claimed, ref)
     blobs: Mapping[str, bytes] = {}
     if too_large:
         event = Finished(ref, AttemptOutcome.INPUT_TOO_LARGE)

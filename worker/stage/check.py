@@ -15,12 +15,12 @@ from worker.guards.facts import observed_facts
 from worker.guards.review import question
 from worker.guards.snapshot import snapshot_bytes
 from worker.guards.violations import Violation
-from worker.run.events import Answer, Claimed, Finished
+from worker.run.events import Answer, Finished
 from worker.run.outcomes import AttemptOutcome
 from worker.run.state import CheckFacts, Run
 from worker.run.steps import StepRef
 from worker.stage.admit import INPUT
-from worker.stage.engine import Report, Stage, apply, report
+from worker.stage.engine import Report, Stage, apply, claim, not_granted, report
 from worker.stage.outgoing import (
     FACTS,
     SNAPSHOT,
@@ -50,10 +50,10 @@ def read_violations(blob: bytes) -> tuple[Violation, ...]:
 
 def check(stage: Stage, run_id: str, ref: StepRef) -> Report:
     """Check the draft (attempt 1), or the repaired draft (attempt 2), and record the result."""
-    claimed = apply(stage, run_id, Claimed(ref), read=(INPUT, REPAIRED_DRAFT))
+    claimed = claim(stage, run_id, ref, read=(INPUT, REPAIRED_DRAFT))
     run = claimed.run
     if claimed.answer is not Answer.GRANTED or run is None:
-        return report(claimed, _outcome_code(run, ref))
+        return not_granted(claimed, ref)
     submission = read_submission(claimed.stored.blobs[INPUT])
     draft = submission.draft
     if ref.attempt > 1:
@@ -123,8 +123,3 @@ def _without_conclusion(
     )
     blobs = {FACTS: dump_facts(observed_facts(calls))}
     return Finished(ref, AttemptOutcome.UNCONCLUDED, check=facts), blobs
-
-
-def _outcome_code(run: Run | None, ref: StepRef) -> str | None:
-    outcome = None if run is None else run.attempt(ref).outcome
-    return None if outcome is None else outcome.value

@@ -5,21 +5,20 @@ from contracts.claims_evaluation import ComposerStatus
 from worker.claims.composer import compose as put_together
 from worker.claims.verdict import final_verdict
 from worker.guards.fallback import choose_locale
-from worker.run.events import Answer, Claimed, Finished
+from worker.run.events import Answer, Finished
 from worker.run.outcomes import AttemptOutcome
 from worker.run.steps import StepRef
 from worker.stage.claims_record import RoundBlobs
-from worker.stage.engine import Report, Stage, apply, report
+from worker.stage.engine import Report, Stage, apply, claim, not_granted, report
 
 
 def compose(stage: Stage, run_id: str, ref: StepRef) -> Report:
     """Compose the round's answer. One over its limits is the bare template, and says so."""
     names = RoundBlobs(ref.round)
-    claimed = apply(stage, run_id, Claimed(ref), read=(names.material, names.answer, names.gate))
+    claimed = claim(stage, run_id, ref, read=(names.material, names.answer, names.gate))
     run = claimed.run
     if claimed.answer is not Answer.GRANTED or run is None:
-        outcome = None if run is None else run.attempt(ref).outcome
-        return report(claimed, None if outcome is None else outcome.value)
+        return not_granted(claimed, ref)
     blobs = claimed.stored.blobs
     material = VerifiedMaterial.model_validate_json(blobs[names.material])
     answer = VerifierAnswer.model_validate_json(blobs[names.answer])

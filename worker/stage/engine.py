@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from uuid import uuid4
 
 from contracts.fallback import Locale
 from worker.guards.tools import AnyProjection
@@ -20,11 +21,12 @@ from worker.ports import (
     Stored,
     StoreUnavailable,
 )
-from worker.run.events import Answer, Event
+from worker.run.events import Answer, Claimed, Event
 from worker.run.path import due_at
 from worker.run.policy import Policy
 from worker.run.reducer import decide
-from worker.run.state import EndingKind, Run
+from worker.run.state import EndingKind, Run, Spend
+from worker.run.steps import StepRef
 from worker.stage.claims_record import evaluate
 from worker.stage.outgoing import asks, blobs_needed, render
 
@@ -142,6 +144,27 @@ def apply(
             return Applied(now, decision.answer)
         stored = stage.records.load(run_id, read)
     raise Contended
+
+
+def claim(
+    stage: Stage,
+    run_id: str,
+    ref: StepRef,
+    *,
+    spend: Spend | None = None,
+    input_sha256: str | None = None,
+    read: Sequence[str] = (),
+    known: Stored | None = None,
+) -> Applied:
+    """Ask to start an attempt, under a name of this delivery's own."""
+    event = Claimed(ref, spend=spend, input_sha256=input_sha256, holder=uuid4().hex)
+    return apply(stage, run_id, event, read=read, known=known)
+
+
+def not_granted(claimed: Applied, ref: StepRef) -> Report:
+    """Tell of an attempt that this delivery may not start: by its outcome, if it has one."""
+    outcome = None if claimed.run is None else claimed.run.attempt(ref).outcome
+    return report(claimed, None if outcome is None else outcome.value)
 
 
 def deliver(stage: Stage, entries: Sequence[OutboxEntry]) -> None:

@@ -5,21 +5,20 @@ from worker.claims.gatekeeper import gatekeep
 from worker.claims.output import bound_ids, known_gaps
 from worker.claims.routing import Route, after_gate, requested, retry_context
 from worker.claims.verifier import question
-from worker.run.events import Answer, Claimed, Finished
+from worker.run.events import Answer, Finished
 from worker.run.outcomes import AttemptOutcome
 from worker.run.steps import StepRef
 from worker.stage.claims_record import REQUESTED, RoundBlobs
-from worker.stage.engine import Report, Stage, apply, report
+from worker.stage.engine import Report, Stage, apply, claim, not_granted, report
 from worker.stage.submission import read_claims
 
 
 def gate(stage: Stage, run_id: str, ref: StepRef) -> Report:
     """Check the round's claims and record what passed; the verifier's question is written here."""
     names, before = RoundBlobs(ref.round), RoundBlobs(0)
-    claimed = apply(stage, run_id, Claimed(ref), read=(names.input, before.material))
+    claimed = claim(stage, run_id, ref, read=(names.input, before.material))
     if claimed.answer is not Answer.GRANTED:
-        outcome = None if claimed.run is None else claimed.run.attempt(ref).outcome
-        return report(claimed, None if outcome is None else outcome.value)
+        return not_granted(claimed, ref)
     submission = read_claims(claimed.stored.blobs[names.input])
     output = submission.output
     blobs: dict[str, bytes] = {}

@@ -1,13 +1,13 @@
 """The decision: what the record calls for is written and released in one commit."""
 
-from worker.run.events import Answer, Claimed, Published
+from worker.run.events import Answer, Published
 from worker.run.steps import StepRef
-from worker.stage.engine import Report, Stage, apply, report
+from worker.stage.engine import Report, Stage, apply, claim, not_granted, report
 
 
 def publish(stage: Stage, run_id: str, ref: StepRef) -> Report:
     """End the run. A cancel before this commit wins; one after it changes nothing."""
-    claimed = apply(stage, run_id, Claimed(ref))
+    claimed = claim(stage, run_id, ref)
     if claimed.answer is not Answer.GRANTED:
-        return report(claimed)
+        return not_granted(claimed, ref)
     return report(apply(stage, run_id, Published(ref), known=claimed.stored))

@@ -23,8 +23,15 @@ INBOX_PATIENCE = 30.0
 
 
 def lost(stage: Stage, run_id: str, ref: StepRef, grant: int) -> Report:
-    """Record that the process of an attempt is gone. Saying it twice changes nothing."""
-    return report(apply(stage, run_id, Lost(ref, grant)))
+    """Record that the process of an attempt is gone. Saying it twice changes nothing.
+
+    Only what really lost something hands on. A step that fails before it claims would
+    otherwise be sent again at once, without end; the reconciler sends it again in time.
+    """
+    applied = apply(stage, run_id, Lost(ref, grant))
+    if applied.answer is Answer.RECORDED:
+        return report(applied)
+    return Report(Answer.REFUSED, "NOTHING_LOST", applied.run)
 
 
 def reconcile(stage: Stage) -> int:

@@ -1,0 +1,1 @@
+"""Pure rules about the trace of an investigation: what is recorded, and how it is told."""

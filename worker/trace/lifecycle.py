@@ -1,0 +1,153 @@
+"""An invocation record through its life: PROJECTING, then READY or ERROR, then final.
+
+Pure: who writes the records, and where, is decided elsewhere. Each function returns a new
+record. Sizes are bytes of UTF-8.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+
+from contracts.evidence import (
+    EvidenceStatus,
+    InvocationRecord,
+    Lifecycle,
+    OutputState,
+    Retrieval,
+)
+from contracts.strict_json import StrictJsonError, canonical, parse
+from worker.trace.bounds import clean, cut
+
+MOST_REQUEST = 32_768
+MOST_RESULT = 131_072
+MOST_PREVIEW = 2_048
+MOST_ERROR = 500
+MOST_DETAILS = 8_192
+"""Retrieval details that are larger are left out, and ``details`` says so."""
+
+
+class ErrorCode(StrEnum):
+    """Why a record is an ERROR. It opens the error message; words of the tool may follow."""
+
+    TOOL_FAILED = "TOOL_FAILED"
+    TOOL_TIMED_OUT = "TOOL_TIMED_OUT"
+    TOOL_CANCELLED = "TOOL_CANCELLED"
+    TOOL_INTERRUPTED = "TOOL_INTERRUPTED"
+    TOOL_UNKNOWN = "TOOL_UNKNOWN"
+    NOTHING_REPORTED = "NOTHING_REPORTED"
+    REQUEST_INVALID = "REQUEST_INVALID"
+    REQUEST_TOO_LARGE = "REQUEST_TOO_LARGE"
+    PROJECTION_FAILED = "PROJECTION_FAILED"
+    PROJECTION_INVALID = "PROJECTION_INVALID"
+    PROJECTION_CONTRADICTORY = "PROJECTION_CONTRADICTORY"
+    RESULT_TOO_LARGE = "RESULT_TOO_LARGE"
+
+
+@dataclass(frozen=True)
+class Ended:
+    """When a call ended, and how long it took in milliseconds."""
+
+    at: datetime
+    duration_ms: int
+
+
+def begun(record: InvocationRecord) -> InvocationRecord:
+    """The record of a call that begins. One whose request is too large keeps none of it."""
+    try:
+        request = parse(canonical(record.request))
+        fits = len(canonical(request)) <= MOST_REQUEST
+    except (StrictJsonError, ValueError, TypeError, RecursionError):
+        request, fits = {}, True
+    return record.model_copy(
+        update={"lifecycle": Lifecycle.PROJECTING, "request": request if fits else {}}
+    )
+
+
+def ready(
+    record: InvocationRecord,
+    ended: Ended,
+    *,
+    result: str,
+    status: EvidenceStatus,
+    shown: str,
+    truncated: bool,
+    deduplicated: bool = False,
+    retrieval: Retrieval | None = None,
+) -> InvocationRecord:
+    """The record of a call that completed, with or without evidence.
+
+    ``result`` is a projection's JSON, ``shown`` the text of which the preview is the
+    beginning. A result over MOST_RESULT is an ERROR: half a projection is none.
+    """
+    if len(result.encode()) > MOST_RESULT:
+        return failed(record, ended, ErrorCode.RESULT_TOO_LARGE)
+    return record.model_copy(
+        update={
+            "lifecycle": Lifecycle.READY,
+            "evidence_status": status,
+            "agent_result": result,
+            "success": True,
+            "truncated": truncated,
+            "deduplicated": deduplicated,
+            **_retrieval(retrieval),
+            **_end(ended),
+            **_preview(shown),
+        }
+    )
+
+
+def failed(
+    record: InvocationRecord,
+    ended: Ended,
+    code: ErrorCode,
+    words: str = "",
+    *,
+    shown: str = "",
+    retrieval: Retrieval | None = None,
+) -> InvocationRecord:
+    """The record of a call that failed, or whose result cannot be projected."""
+    message = f"{code}: {words}" if words.strip() else code.value
+    return record.model_copy(
+        update={
+            "lifecycle": Lifecycle.ERROR,
+            "evidence_status": EvidenceStatus.ERROR,
+            "agent_result": None,
+            "success": False,
+            "error_message": cut(message, MOST_ERROR)[0],
+            **_retrieval(retrieval),
+            **_end(ended),
+            **_preview(shown),
+        }
+    )
+
+
+def _end(ended: Ended) -> dict[str, object]:
+    return {"completed_at": ended.at, "duration_ms": max(0, ended.duration_ms)}
+
+
+def _preview(shown: str) -> dict[str, object]:
+    if not shown.strip():
+        return {"output_state": OutputState.NO_OUTPUT, "output_preview": None}
+    preview, was_cut = cut(shown, MOST_PREVIEW)
+    return {
+        "output_state": OutputState.PREVIEW,
+        "output_preview": preview,
+        "preview_truncated": was_cut,
+    }
+
+
+def _retrieval(retrieval: Retrieval | None) -> dict[str, object]:
+    if retrieval is None:
+        return {}
+    try:
+        fits = len(canonical(retrieval.details)) <= MOST_DETAILS
+    except (ValueError, RecursionError):
+        fits = False
+    if not fits:
+        retrieval = retrieval.model_copy(update={"details": {"left_out": True}})
+    return {"retrieval": retrieval}
+
+
+def printable(text: str) -> str:
+    """A text that any record can hold."""
+    return clean(text)
