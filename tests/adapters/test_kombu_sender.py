@@ -1,6 +1,7 @@
 """What the way out to the broker says when the broker does not take a message."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 import redis
@@ -20,9 +21,13 @@ def server() -> Iterator[RedisServer]:
         yield running
 
 
+def store_of(server: RedisServer) -> Any:
+    return redis.Redis.from_url(server.url)
+
+
 def test_a_queue_that_cannot_be_is_final(server: RedisServer) -> None:
     """A key of another kind never takes a message: trying again is useless."""
-    with redis.Redis.from_url(server.url) as store:
+    with store_of(server) as store:
         store.hset("release.reply.x", "no", "list")
     with pytest.raises(SendFailed) as raised:
         KombuSender(server.broker_url, {}).send(REPLY)
@@ -33,7 +38,11 @@ def test_a_queue_that_cannot_be_is_final(server: RedisServer) -> None:
 def test_a_broker_that_is_away_is_not_final() -> None:
     """It may come back, for sending and for keeping aside alike."""
     sender = KombuSender("redis+socket:///nowhere/redis.sock?virtual_host=0", {})
-    for send in (lambda: sender.send(REPLY), lambda: sender.park(b"{}", "CODE", "tests")):
+    sends: tuple[Callable[[], None], ...] = (
+        lambda: sender.send(REPLY),
+        lambda: sender.park(b"{}", "CODE", "tests"),
+    )
+    for send in sends:
         with pytest.raises(SendFailed) as raised:
             send()
         assert not raised.value.final
@@ -42,8 +51,10 @@ def test_a_broker_that_is_away_is_not_final() -> None:
 
 def test_a_broker_that_is_full_is_not_final(server: RedisServer) -> None:
     """Its memory may be freed; the message is not to blame."""
-    with redis.Redis.from_url(server.url) as store:
+    with store_of(server) as store:
         store.config_set("maxmemory", "1")
     with pytest.raises(SendFailed) as raised:
         KombuSender(server.broker_url, {}).send(REPLY)
     assert not raised.value.final
+    with store_of(server) as store:
+        store.config_set("maxmemory", "0")  # so that it can end in good order

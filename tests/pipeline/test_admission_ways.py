@@ -4,10 +4,10 @@ import base64
 import json
 
 import pytest
-from celery import Celery
 
 from tests.pipeline.cases import disk_draft, disk_records, draft_ready, event
 from tests.pipeline.harness import CHECK, PUBLISH, REVIEW, LocalStage, new_run_id
+from tests.pipeline.producers import send_task
 from worker.client import StageClient
 
 SUCCEEDED = "release_stage.ReleaseSucceeded.v1"
@@ -73,14 +73,7 @@ def test_the_celery_task_is_admitted(stage: LocalStage, form: str) -> None:
     run_id = new_run_id()
     stage.record(*disk_records(run_id))
     message = event(run_id, disk_draft())
-    app = Celery("agents", broker=stage.redis_server.broker_url, set_as_current=False)
-    app.conf.task_ignore_result = True
-    app.send_task(
-        "release.submit",
-        args=[message if form == "object" else json.dumps(message)],
-        queue="release.tasks",
-    )
-    app.close()
+    send_task(stage, "release.submit", message if form == "object" else json.dumps(message))
     assert stage.outcome(run_id).type == SUCCEEDED
 
 

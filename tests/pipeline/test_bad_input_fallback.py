@@ -8,9 +8,9 @@ import pytest
 
 from tests.pipeline.cases import disk_draft, disk_records, draft_ready, event
 from tests.pipeline.harness import LocalStage, new_run_id
+from tests.pipeline.producers import still_works
 
 FALLBACK = "release_stage.ReleaseFallback.v1"
-SUCCEEDED = "release_stage.ReleaseSucceeded.v1"
 
 
 def with_draft(run_id: str, text: str, **data: Any) -> bytes:
@@ -56,15 +56,6 @@ DRAFTS: dict[str, Callable[[], str]] = {
     "a missing field": lambda: '{"conclusion": null}',
     "a number for a text": lambda: sound_text().replace('"Free space on /var."', "5"),
 }
-
-
-def still_works(stage: LocalStage) -> bool:
-    """A sound draft goes through the same worker, which is the one that was started."""
-    run_id = new_run_id("after")
-    stage.record(*disk_records(run_id))
-    stage.submit(draft_ready(run_id, disk_draft()))
-    released = stage.outcome(run_id).type == SUCCEEDED
-    return released and all(process.running for process in stage.processes)
 
 
 def fallback(stage: LocalStage, run_id: str) -> dict[str, Any]:

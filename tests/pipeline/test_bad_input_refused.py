@@ -6,13 +6,11 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from celery import Celery
 
 from contracts.base import isoformat
-from tests.pipeline.cases import disk_draft, disk_records, draft_ready, event
+from tests.pipeline.cases import disk_draft, event
 from tests.pipeline.harness import LocalStage, new_run_id
-
-SUCCEEDED = "release_stage.ReleaseSucceeded.v1"
+from tests.pipeline.producers import send_task, still_works
 
 
 def encoded(message: Any) -> bytes:
@@ -122,15 +120,6 @@ REFUSED: dict[str, tuple[Callable[[str], bytes], str]] = {
 }
 
 
-def still_works(stage: LocalStage) -> bool:
-    """A sound draft goes through the same worker, which is the one that was started."""
-    run_id = new_run_id("after")
-    stage.record(*disk_records(run_id))
-    stage.submit(draft_ready(run_id, disk_draft()))
-    released = stage.outcome(run_id).type == SUCCEEDED
-    return released and all(process.running for process in stage.processes)
-
-
 @pytest.mark.scenario("admission", "A message that cannot be admitted")
 @pytest.mark.parametrize("name", REFUSED)
 def test_what_cannot_be_admitted_is_kept_and_the_worker_lives(stage: LocalStage, name: str) -> None:
@@ -161,10 +150,7 @@ def test_what_a_task_brings_is_kept_as_well(stage: LocalStage, name: str) -> Non
     """Celery's own reading is lenient, so the task's object is judged as strictly as bytes."""
     run_id = new_run_id("bad")
     make, reason = OBJECTS[name]
-    app = Celery("agents", broker=stage.redis_server.broker_url, set_as_current=False)
-    app.conf.task_ignore_result = True
-    app.send_task("release.submit", args=[make(run_id)], queue="release.tasks")
-    app.close()
+    send_task(stage, "release.submit", make(run_id))
     before = len(stage.letters)
     stage.wait_for(lambda: len(stage.dead()) > before, "a dead letter")
     ((found, raw),) = stage.letters[before:]

@@ -2,22 +2,12 @@
 
 import json
 from collections.abc import Callable
-from typing import Any
 
 import pytest
-from celery import Celery
 
-from tests.pipeline.cases import disk_draft, disk_records, draft_ready, event
+from tests.pipeline.cases import disk_draft, event
 from tests.pipeline.harness import LocalStage, new_run_id
-
-SUCCEEDED = "release_stage.ReleaseSucceeded.v1"
-
-
-def send_task(stage: LocalStage, name: str, *args: Any) -> None:
-    app = Celery("agents", broker=stage.broker_url, set_as_current=False)
-    app.conf.task_ignore_result = True
-    app.send_task(name, args=list(args), queue="release.tasks")
-    app.close()
+from tests.pipeline.producers import send_task, still_works
 
 
 def bare_event(stage: LocalStage, run_id: str) -> None:
@@ -53,8 +43,4 @@ def test_what_is_no_task_is_kept_and_no_log_quotes_it(stage: LocalStage, name: s
     stage.wait_for(letters, "the dead letter")
     assert letters() == ["NOT_A_TASK"]
     assert run_id not in stage.log_text()
-    after = new_run_id("after")
-    stage.record(*disk_records(after))
-    stage.submit(draft_ready(after, disk_draft()))
-    assert stage.outcome(after).type == SUCCEEDED
-    assert all(process.running for process in stage.processes)
+    assert still_works(stage)

@@ -12,10 +12,10 @@ from urllib.error import URLError
 from urllib.request import Request, urlopen
 
 import pytest
-from celery import Celery
 
 from tests.pipeline.cases import disk_draft, disk_records, draft_ready, event
 from tests.pipeline.harness import CHECK, PUBLISH, REVIEW, LocalStage, local_stage, new_run_id
+from tests.pipeline.producers import send_task
 from worker.offline.judge_script import verdict
 from worker.offline.processes import Process
 from worker.run.steps import task_id
@@ -114,16 +114,13 @@ def test_flower_shows_no_word_of_a_draft(watched: tuple[LocalStage, Flower]) -> 
         stage.record(*disk_records(run_id))
     stage.judge.add(verdict("SUPPORTED", f"reason {SECRET}").on(released))
     stage.judge.add(verdict("UNSUPPORTED", f"reason {SECRET}").on(objected))
-    app = Celery("agents", broker=stage.redis_server.broker_url, set_as_current=False)
-    app.conf.task_ignore_result = True
     for message in (
         event(released, secret_draft()),
         event(objected, secret_draft(), data={"query": f"{SECRET} {objected}"}),
         event(bad, secret_draft(), type="release_stage.Shout.v1"),
         [SECRET],
     ):
-        app.send_task("release.submit", args=[message], queue="release.tasks")
-    app.close()
+        send_task(stage, "release.submit", message)
     stage.outcome(released)
     stage.outcome(objected)
     stage.wait_for(
