@@ -19,7 +19,7 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
 def _rows(stats: dict[str, list[Any]]) -> Iterator[Sequence[str]]:
     for reports in stats.values():
         for report in reports:
-            if isinstance(report, pytest.TestReport):
+            if isinstance(report, pytest.TestReport) and report.when == "call":
                 for name, row in report.user_properties:
                     if name == PROPERTY and isinstance(row, (tuple, list)):
                         yield row
