@@ -16,6 +16,7 @@ from worker.adapters.keys import Keys
 from worker.adapters.redis_lease import RedisLease
 from worker.app import examine_store, settings, stage
 from worker.offline.demo import run_demo
+from worker.offline.judge import main as serve_judge
 from worker.relay import LEASE, run_relay
 from worker.settings import WrongSettings
 from worker.stage.cancel import cancel
@@ -52,6 +53,10 @@ def _parser() -> argparse.ArgumentParser:
     cancelled = commands.add_parser("cancel", help="end a run without a release")
     cancelled.add_argument("run_id")
     cancelled.set_defaults(run=_cancel)
+
+    judge = commands.add_parser("judge", help="the rule-based judge, for development")
+    judge.add_argument("--port", type=int, default=8901)
+    judge.set_defaults(run=_judge)
     return parser
 
 
@@ -85,6 +90,10 @@ def _show(chosen: argparse.Namespace) -> int:
 def _cancel(chosen: argparse.Namespace) -> int:
     print(cancel(stage(), chosen.run_id).code)
     return 0
+
+
+def _judge(chosen: argparse.Namespace) -> int:
+    return serve_judge(["--port", str(chosen.port)])
 
 
 if __name__ == "__main__":

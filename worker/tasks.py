@@ -1,18 +1,19 @@
 """The Celery doors: decode, call one use case, hand on. No branch of the domain lives here."""
 
 import json
+import time
 from collections.abc import Callable
 from typing import Any
 
 from billiard.exceptions import SoftTimeLimitExceeded
 from celery import Celery, Task
 from celery.canvas import Signature
-from celery.exceptions import Ignore
+from celery.exceptions import Ignore, Reject
 from celery.worker.request import Request
 
 from contracts.strict_json import canonical
 from worker.adapters.queues import TASKS, broker_of, failures
-from worker.ports import SendFailed
+from worker.ports import SendFailed, StoreUnavailable
 from worker.run.path import after, hand_on
 from worker.run.policy import Policy
 from worker.run.state import Run
@@ -30,6 +31,8 @@ from worker.stage.review import review
 from worker.stage.verify import verify
 
 SUBMIT = "release.submit"
+PAUSE = 1.0
+"""Seconds before a submitted message is given back when the store or the broker is away."""
 ATTEMPT_LOST = "release.attempt_lost"
 
 USE_CASES: dict[Step, Callable[[Stage, str, StepRef], Report]] = {
@@ -137,10 +140,17 @@ def register(app: Celery, stage: Callable[[], Stage]) -> None:
         return _through(task, stage, run_id, lambda house: lost(house, run_id, ref, grant))
 
     @app.task(name=SUBMIT, base=SilentTask, shared=False)
-    def submit(message: dict[str, Any] | str) -> str:
-        """Admit a message that came as a task: an envelope, as an object or as JSON text."""
+    def submit(*args: object, **kwargs: object) -> str:
+        """Admit a message that came as a task: an envelope, as an object or as JSON text.
+
+        Whatever else it is called with is refused and kept, as a stranger's message would be.
+        """
+        message = args[0] if len(args) == 1 and not kwargs else {"args": args, **kwargs}
         try:
             return admit(stage(), _raw(message), SUBMIT)
+        except (StoreUnavailable, SendFailed):
+            time.sleep(PAUSE)  # given back at once, it would come again at once
+            raise Reject(requeue=True) from None
         except Exception as error:  # noqa: BLE001 - only the name of its class may go on
             raise StepFailed(type(error).__name__) from None
 

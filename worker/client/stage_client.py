@@ -8,7 +8,8 @@ import redis
 from kombu import Connection, Queue
 
 from contracts.envelope import MEDIA_TYPE, Incoming, wrap
-from contracts.messages import CancelRun, DraftReady
+from contracts.messages import CancelRun, DraftReady, ExecutorOutputReady
+from contracts.strict_json import parse
 from worker.adapters.keys import Keys
 from worker.adapters.queues import broker_of, broker_url_of, failures
 
@@ -47,10 +48,18 @@ class StageClient:
     def submit_draft(self, draft: DraftReady, *, traceparent: str | None = None) -> str:
         """Submit a draft; returns the message's id.
 
-        Raises TooLarge, or redis.RedisError when the inbox could not be written. A
-        broker that is away raises nothing: the relay admits the draft from the inbox.
+        Raises TooLarge, StrictJsonError for a draft that no worker would take (nested too
+        deep), or redis.RedisError when the inbox could not be written. A broker that is
+        away raises nothing: the relay admits the draft from the inbox.
         """
-        id_, body = self._wrap(draft, traceparent)
+        return self._submit(draft, traceparent)
+
+    def submit_claims(self, output: ExecutorOutputReady, *, traceparent: str | None = None) -> str:
+        """Submit structured claims, or the answer to a request for evidence; as submit_draft."""
+        return self._submit(output, traceparent)
+
+    def _submit(self, message: Incoming, traceparent: str | None) -> str:
+        id_, body = self._wrap(message, traceparent)
         with self._redis.pipeline(transaction=True) as pipe:
             pipe.set(self._keys.inbox_entry(id_), body)
             pipe.zadd(self._keys.inbox, {id_: datetime.now(UTC).timestamp()})
@@ -85,6 +94,7 @@ class StageClient:
         )
         if len(body) > self._most_bytes:
             raise TooLarge(f"{len(body)} bytes, at most {self._most_bytes} are taken")
+        parse(body)
         return id_, body
 
     def _publish(self, body: bytes, queue: Queue, id_: str) -> None:
