@@ -112,14 +112,14 @@ class LocalRedis(_Local):
         self._server.restart()
 
 
-class WorkerContainer(CeleryWorkerContainer):
+class WorkerContainer(CeleryWorkerContainer):  # type: ignore[misc] # published without types
     """A worker process."""
 
     def teardown(self) -> None:
         self._container.stop()
 
 
-class BrokerContainer(CeleryTestContainer):
+class BrokerContainer(CeleryTestContainer):  # type: ignore[misc] # published without types
     """A broker's process."""
 
     @property
@@ -127,7 +127,7 @@ class BrokerContainer(CeleryTestContainer):
         return dict(self._container.urls)
 
 
-class WorkerNode(CeleryTestWorker):
+class WorkerNode(CeleryTestWorker):  # type: ignore[misc] # published without types
     """A worker under the name that it has on this machine."""
 
     def __init__(self, process: LocalProcess, app: Celery | None = None) -> None:

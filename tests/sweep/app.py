@@ -74,7 +74,8 @@ def _commit(run: Run, expected: int, **_: Any) -> Told:
     if not run.attempts:
         return run.run_id, "commit opened"
     key, attempt = list(run.attempts.items())[-1]
-    return run.run_id, f"commit {key} {attempt.outcome or 'claimed'}"
+    held = "claimed" if attempt.lease_until is not None else "let go"
+    return run.run_id, f"commit {key} {attempt.outcome or held}"
 
 
 def _ask(call: ModelCall) -> Told:
