@@ -79,6 +79,9 @@ def celery_settings() -> dict[str, Any]:
         "task_reject_on_worker_lost": False,
         # A repeated step must hand on again.
         "worker_deduplicate_successful_tasks": False,
+        # A step goes on without its connection: the claim holds off its repeat, while a
+        # cancelled one would have used up an attempt and waited for its lease.
+        "worker_cancel_long_running_tasks_on_connection_loss": False,
         "worker_prefetch_multiplier": 1,
         "worker_send_task_events": True,
         "accept_content": ["json"],

@@ -88,6 +88,7 @@ class ResultConsumer:
 
     def _drain(self, on_message: Callable[[Message], None], timeout: float) -> None:
         """Take messages until none came for ``timeout`` seconds."""
+        self._connection.connect()
         # Closing the channel puts back what the broker gave to a question still open;
         # otherwise a message could be stuck here until the next call.
         with (
