@@ -11,6 +11,7 @@ from contracts.fallback import FallbackType
 from tests.pipeline.cases import disk_draft
 from tests.pipeline.harness import LocalStage
 from tests.pipeline.judged import judge, submitted
+from worker.guards.review import PROMPT_NAME, PROMPT_VERSION
 from worker.offline.judge_script import Behaviour, close, content, hang, status, verdict
 from worker.run.steps import Step
 
@@ -76,4 +77,4 @@ def test_a_reason_is_in_the_record_and_nowhere_else(stage: LocalStage, name: str
     attempt = record["attempts"]["0.review_semantics.1"]
     assert attempt["reason"] == reason
     assert attempt["outcome"] == name
-    assert record["prompts"]["semantic_review"]
+    assert attempt["prompt"] == f"{PROMPT_NAME}/{PROMPT_VERSION}"

@@ -30,12 +30,14 @@ class Claimed:
     """A worker wants to start an attempt; a model step says what it may cost at most.
 
     ``holder`` names this very delivery: if the answer to its claim was lost on the way,
-    asking again is answered as before. An empty one is nobody.
+    asking again is answered as before. An empty one is nobody. ``prompt`` is the name and
+    version of the prompt that a model step uses.
     """
 
     ref: StepRef
     spend: Spend | None = None
     input_sha256: str | None = None
+    prompt: str = ""
     holder: str = ""
 
 

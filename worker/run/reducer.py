@@ -151,6 +151,7 @@ def _grant_call(run: Run, event: Claimed, now: float, policy: Policy) -> Decisio
         deadline_bound=run_left < guard_left,
         charged=spend,
         input_sha256=event.input_sha256,
+        prompt=event.prompt,
     )
     return Decision(run.with_attempt(event.ref, granted), Answer.GRANTED)
 

@@ -94,6 +94,8 @@ class Attempt(State):
     charged: Spend = Spend()
     settled: bool = False
     input_sha256: str | None = None
+    prompt: str = ""
+    """Name and version of the prompt, such as ``semantic_review/1``; never its text."""
     check: CheckFacts | None = None
     verify: VerifyFacts | None = None
 

@@ -14,8 +14,12 @@ from worker.stage.engine import Report, Stage, apply, claim, not_granted, report
 
 @dataclass(frozen=True)
 class Question:
-    """What a guard asks, and its bounds in bytes and tokens."""
+    """What a guard asks, and its bounds in bytes and tokens.
 
+    ``prompt`` is the prompt's name and version, for the record.
+    """
+
+    prompt: str
     system: str
     user: bytes
     answer_name: str
@@ -60,6 +64,7 @@ def attempt_call(
         run_id,
         ref,
         spend=Spend() if too_large else spend,
+        prompt=question.prompt,
         input_sha256=hashlib.sha256(question.system.encode() + question.user).hexdigest(),
         known=stored,
     )

@@ -153,11 +153,12 @@ def claim(
     *,
     spend: Spend | None = None,
     input_sha256: str | None = None,
+    prompt: str = "",
     read: Sequence[str] = (),
     known: Stored | None = None,
 ) -> Applied:
     """Ask to start an attempt, under a name of this delivery's own."""
-    event = Claimed(ref, spend=spend, input_sha256=input_sha256, holder=uuid4().hex)
+    event = Claimed(ref, spend=spend, input_sha256=input_sha256, prompt=prompt, holder=uuid4().hex)
     return apply(stage, run_id, event, read=read, known=known)
 
 

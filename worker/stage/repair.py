@@ -19,6 +19,7 @@ def repair(stage: Stage, run_id: str, ref: StepRef) -> Report:
     assert original is not None, "an unreadable draft is never repaired"
     violations = read_violations(stored.blobs[violations_blob(1)])
     question = Question(
+        prompt=f"{guard.PROMPT_NAME}/{guard.PROMPT_VERSION}",
         system=guard.SYSTEM,
         user=guard.question(submission.query, original, violations).encode(),
         answer_name=guard.ANSWER_NAME,

@@ -18,6 +18,7 @@ def review(stage: Stage, run_id: str, ref: StepRef) -> Report:
     """Make one attempt at the review. Both attempts send the question that the check wrote."""
     stored = stage.records.load(run_id, (QUESTION,))
     question = Question(
+        prompt=f"{guard.PROMPT_NAME}/{guard.PROMPT_VERSION}",
         system=guard.SYSTEM,
         user=stored.blobs.get(QUESTION, b""),
         answer_name=guard.ANSWER_NAME,

@@ -9,8 +9,6 @@ from typing import Any
 
 from contracts.draft import DiagnosisDraft
 from contracts.strict_json import parse
-from worker.guards import repair as repair_guard
-from worker.guards import review as review_guard
 from worker.guards.mending import mendings
 from worker.ports import Records
 from worker.run.policy import Policy
@@ -47,9 +45,6 @@ def show(records: Records, policy: Policy, run_id: str) -> dict[str, Any] | None
     repair = attempts.get(StepRef(_ROUND, Step.REPAIR_EVIDENCE, 1).key)
     if repair is not None and REPAIRED_DRAFT in stored.blobs:
         repair["mended"] = _mended(stored.blobs)
-    record["prompts"] = {
-        guard.PROMPT_NAME: guard.PROMPT_VERSION for guard in (review_guard, repair_guard)
-    }
     return record
 
 

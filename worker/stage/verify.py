@@ -18,6 +18,7 @@ def verify(stage: Stage, run_id: str, ref: StepRef) -> Report:
     names = RoundBlobs(ref.round)
     stored = stage.records.load(run_id, (names.question, names.material, names.gate))
     question = Question(
+        prompt=f"{guard.PROMPT_NAME}/{guard.PROMPT_VERSION}",
         system=guard.SYSTEM,
         user=stored.blobs.get(names.question, b""),
         answer_name=guard.ANSWER_NAME,
