@@ -4,6 +4,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from worker.offline.judge_claims import verify
 from worker.offline.judge_repair import repair
 from worker.offline.judge_rules import review
 
@@ -31,7 +32,7 @@ def user_text(body: bytes) -> str:
 
 
 def answer(body: bytes) -> str:
-    """Answer a review or a repair; the question's keys tell which it is.
+    """Answer a review, a verification or a repair; the question's keys tell which it is.
 
     Raises NotAQuestion.
     """
@@ -40,11 +41,13 @@ def answer(body: bytes) -> str:
         if "evidence" in question:
             judgement = review(question["query"], question["draft"], question["evidence"])
             return verdict("SUPPORTED" if judgement.supported else "UNSUPPORTED", judgement.reason)
+        if "verified_evidence" in question:
+            return json.dumps(verify(question), ensure_ascii=False)
         return json.dumps(repair(question["draft"], question["violations"]), ensure_ascii=False)
     except NotAQuestion:
         raise
     except (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError):
-        raise NotAQuestion("the user message is neither a review nor a repair") from None
+        raise NotAQuestion("the user message is no question that the rules know") from None
 
 
 def verdict(name: str, reason: str) -> str:
