@@ -15,6 +15,9 @@ RESULTS = "release.results"
 REQUESTS = "release.requests"
 """``EvidenceRequested``, unless the run named a reply queue."""
 
+SHADOW = "release.shadow"
+"""Where the endings of a stage go that only watches."""
+
 DEAD = "release.dead"
 """What could not be read or was refused, as it came."""
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from worker.run.steps import Step
-from worker.settings import Settings, WrongSettings, read_settings, variable
+from worker.settings import Settings, WrongSettings, read_settings, table, variable
 
 SECRET = "zz-value-zz"
 
@@ -93,6 +93,8 @@ OUT_OF_RANGE = [
     *((f"RELEASE_{name}", "", "must be a whole number") for name in WHOLE),
     ("RELEASE_REDIS_CONNECTIONS", "3", "must be 4 or more"),
     ("RELEASE_EVIDENCE_REPAIR", "maybe", "must be true or false"),
+    ("RELEASE_REASONING_MODEL", "o1", "must be true or false"),
+    ("RELEASE_SHADOW", "2", "must be true or false"),
     ("RELEASE_LOCALE", "fr", "must be 'en' or 'zh-CN'"),
     ("RELEASE_RESPONSE_FORMAT", "xml", "must be 'json_schema', 'json_object' or 'none'"),
     ("RELEASE_KEY_PREFIX", "", "must not be empty"),
@@ -251,3 +253,10 @@ def test_a_process_with_a_wrong_setting_stops_with_a_sentence(
     assert said.startswith(f"release-stage: {sentence}")
     assert "\n" not in said
     assert SECRET not in said
+
+
+def test_the_readme_shows_every_setting() -> None:
+    """The table in the README is the one that ``release-stage settings`` prints."""
+    readme = (Path(__file__).parent.parent / "README.md").read_text("utf-8")
+    shown = readme.partition("<!-- settings -->\n")[2].partition("\n<!-- /settings -->")[0]
+    assert shown == table()

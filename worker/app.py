@@ -111,6 +111,10 @@ def build_stage(celery: Celery, chosen: Settings) -> Stage:
                 api_key=chosen.openai_api_key.get_secret_value() or "none",
                 model=chosen.model,
                 response_format=chosen.response_format,
+                temperature=None if chosen.reasoning_model else 0.0,
+                token_limit_field=(
+                    "max_completion_tokens" if chosen.reasoning_model else "max_tokens"
+                ),
             ),
             cancellations=lambda: redis_cancellations(
                 chosen.redis_url, keys.closed_calls, keys.closed_runs
@@ -122,6 +126,7 @@ def build_stage(celery: Celery, chosen: Settings) -> Stage:
         policy=chosen.policy(),
         limits=chosen.limits(),
         locale=chosen.locale,
+        shadow=chosen.shadow,
     )
 
 

@@ -18,7 +18,7 @@ from worker.app import examine_store, settings, stage
 from worker.offline.demo import run_demo
 from worker.offline.judge import main as serve_judge
 from worker.relay import LEASE, run_relay
-from worker.settings import WrongSettings
+from worker.settings import WrongSettings, table
 from worker.stage.cancel import cancel
 from worker.stage.show import show
 
@@ -53,6 +53,9 @@ def _parser() -> argparse.ArgumentParser:
     cancelled = commands.add_parser("cancel", help="end a run without a release")
     cancelled.add_argument("run_id")
     cancelled.set_defaults(run=_cancel)
+
+    listed = commands.add_parser("settings", help="print all settings as a table")
+    listed.set_defaults(run=_settings)
 
     judge = commands.add_parser("judge", help="the rule-based judge, for development")
     judge.add_argument("--port", type=int, default=8901)
@@ -89,6 +92,11 @@ def _show(chosen: argparse.Namespace) -> int:
 
 def _cancel(chosen: argparse.Namespace) -> int:
     print(cancel(stage(), chosen.run_id).code)
+    return 0
+
+
+def _settings(_: argparse.Namespace) -> int:
+    print(table())
     return 0
 
 

@@ -35,54 +35,96 @@ class WrongSettings(Exception):
 
 class Settings(BaseSettings):
     model_config = SettingsConfigDict(
-        env_prefix="RELEASE_", frozen=True, hide_input_in_errors=True, populate_by_name=True
+        env_prefix="RELEASE_",
+        frozen=True,
+        hide_input_in_errors=True,
+        populate_by_name=True,
+        use_attribute_docstrings=True,
     )
 
     redis_url: str = Field(
         "redis://127.0.0.1:6379/0", validation_alias=AliasChoices("redis_url", "REDIS_URL")
     )
+    """Where records, outbox and inbox live. It must persist and must not evict."""
     broker_url: str = ""
+    """The broker; empty for the Redis of REDIS_URL, `amqp://…` for a RabbitMQ."""
     key_prefix: str = Field("release:", min_length=1, max_length=64)
+    """What the names of all keys in Redis begin with."""
     retention: int = Field(604_800, gt=0)
+    """Seconds that the record of an ended run is kept."""
     redis_connections: int = Field(64, ge=4)
+    """Connections to Redis that one process may open; at least twice its concurrency."""
 
     openai_base_url: str = Field(
         "https://api.openai.com/v1",
         validation_alias=AliasChoices("openai_base_url", "OPENAI_BASE_URL"),
     )
+    """The OpenAI-compatible endpoint of the judge, up to `/v1`."""
     openai_api_key: SecretStr = Field(
         SecretStr(""), validation_alias=AliasChoices("openai_api_key", "OPENAI_API_KEY")
     )
+    """Its key; may be empty for a server that asks for none."""
     model: str = Field("gpt-4.1-mini", min_length=1)
+    """The judge's name at that endpoint."""
     response_format: Literal["json_schema", "json_object", "none"] = "json_schema"
+    """How the answer's form is asked for; servers differ. The local check is the same."""
+    reasoning_model: bool = False
+    """Send `max_completion_tokens` and no temperature, as reasoning models demand."""
 
     attempt_timeout: Seconds = 60.0
+    """Seconds for one model call, connecting and reading included."""
     review_total_timeout: Seconds = 100.0
+    """Seconds for all attempts of one review together; queueing does not count."""
     soft_margin: Seconds = 2.0
+    """Seconds behind the attempt timeout at which Celery interrupts what the call missed."""
     hard_margin: Seconds = 5.0
+    """The same for killing the process."""
     lease_margin: Seconds = 5.0
+    """Seconds behind the hard limit at which an attempt counts as lost."""
     light_soft_limit: Seconds = 30.0
+    """Seconds for a step that asks no model, before it is interrupted."""
     light_hard_limit: Seconds = 35.0
+    """The same before its process is killed."""
     evidence_repair: bool = True
+    """Let a model mend broken references once."""
     evidence_reserve: Seconds = 30.0
+    """A claims run stops waiting for more evidence so many seconds before its deadline."""
     resend_first: Seconds = 60.0
+    """Seconds after which a step that nobody has started is sent again; then doubling."""
     resend_max: Seconds = 900.0
+    """The longest such wait."""
     visibility_timeout: Seconds = 300.0
+    """Seconds after which a Redis broker gives an unacknowledged message to another worker."""
     default_deadline: Seconds = 900.0
+    """Seconds from a message's `time` to its run's deadline, unless it names one."""
     longest_deadline: Seconds = 21_600.0
+    """The latest deadline that a message may name; older messages are refused."""
 
     message_bytes: Bytes = 1_048_576
+    """The largest message that is admitted."""
     review_input_bytes: Bytes = 262_144
+    """The largest question of the review or the verifier; over it the guard is unavailable."""
     review_output_bytes: Bytes = 16_384
+    """The largest answer of the review."""
     review_output_tokens: int = Field(1_024, gt=0)
+    """The same in tokens, as told to the provider."""
     verifier_output_bytes: Bytes = 131_072
+    """The largest answer of the claim verifier."""
     verifier_output_tokens: int = Field(16_384, gt=0)
+    """The same in tokens."""
     repair_input_bytes: Bytes = 262_144
+    """The largest question of the repair; over it the repair fails."""
     repair_output_bytes: Bytes = 262_144
+    """The largest answer of the repair."""
     repair_output_tokens: int = Field(32_768, gt=0)
+    """The same in tokens."""
 
     locale: Locale = "en"
+    """Language of fallbacks for drafts that name none that is known."""
     relay_interval: Seconds = 0.5
+    """Seconds between two rounds of the relay."""
+    shadow: bool = False
+    """Watch only: endings go to the queue `release.shadow`, and nobody is answered or asked."""
 
     @model_validator(mode="after")
     def _hold_together(self) -> "Settings":
@@ -161,6 +203,7 @@ class Settings(BaseSettings):
             light_hard_limit=self.light_hard_limit,
             lease_margin=self.lease_margin,
             evidence_reserve=self.evidence_reserve,
+            ask_for_evidence=not self.shadow,
             resend_first=self.resend_first,
             resend_max=self.resend_max,
         )
@@ -192,6 +235,22 @@ def read_settings() -> Settings:
     except ValidationError as error:
         problems = error.errors(include_input=False, include_url=False)
         raise WrongSettings("; ".join(_sentence(problem) for problem in problems)) from None
+
+
+def table() -> str:
+    """All settings as a table in Markdown: variable, default and meaning."""
+    rows = ["| variable | default | meaning |", "|---|---|---|"]
+    for name, field in Settings.model_fields.items():
+        value = field.default
+        if isinstance(value, SecretStr):
+            value = value.get_secret_value()
+        if isinstance(value, bool):
+            value = str(value).lower()
+        elif isinstance(value, float):
+            value = f"{value:g}"
+        shown = f"`{value}`" if value != "" else ""
+        rows.append(f"| `{variable(name)}` | {shown} | {field.description} |")
+    return "\n".join(rows)
 
 
 def _sentence(problem: "ErrorDetails") -> str:

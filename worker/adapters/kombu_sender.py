@@ -30,8 +30,8 @@ class KombuSender:
     def send(self, message: OutgoingMessage) -> None:
         headers = {"type": message.type, "run_id": message.run_id}
         if message.reply_to:
-            requests = self._broker.requests
-            declare = [requests] if message.reply_to == requests.name else []
+            own = (self._broker.requests, self._broker.shadow)
+            declare = [queue for queue in own if queue.name == message.reply_to]
             self._publish(
                 message.body, message.reply_to, headers, message.message_id, declare=declare
             )

@@ -44,6 +44,7 @@ class Broker:
     control: Queue
     results: Queue
     requests: Queue
+    shadow: Queue
     dead: Queue
     is_rabbitmq: bool
     connection_options: dict[str, Any]
@@ -68,6 +69,7 @@ def _redis() -> Broker:
         control=Queue(channels.CONTROL, durable=True),
         results=Queue(channels.RESULTS, exchange=EVENTS, routing_key="#", durable=True),
         requests=Queue(channels.REQUESTS, durable=True),
+        shadow=Queue(channels.SHADOW, durable=True),
         dead=Queue(channels.DEAD, durable=True),
         is_rabbitmq=False,
         connection_options={},
@@ -84,6 +86,7 @@ def _rabbitmq() -> Broker:
         control=_quorum(channels.CONTROL, DELIVERIES),
         results=_quorum(channels.RESULTS, READINGS, exchange=EVENTS, routing_key="#"),
         requests=_quorum(channels.REQUESTS, READINGS),
+        shadow=_quorum(channels.SHADOW, READINGS),
         dead=_quorum(channels.DEAD, DEAD_READINGS, keep=False),
         is_rabbitmq=True,
         connection_options={"confirm_publish": True},

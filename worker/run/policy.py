@@ -27,6 +27,7 @@ class Policy:
     """Starts of a step that asks no model; one more ends the run."""
     evidence_reserve: float = 30.0
     """A run stops waiting for more evidence this long before its deadline."""
+    ask_for_evidence: bool = True
     resend_first: float = 60.0
     resend_max: float = 900.0
     """An unclaimed step is sent again after these waits, doubling between them."""

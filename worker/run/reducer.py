@@ -191,7 +191,8 @@ def _asking(run: Run, event: Finished, now: float, policy: Policy) -> Run:
     """Ask for evidence if the verifier wants some, nobody asked before, and there is time."""
     wanted = event.verify is not None and event.verify.wants_evidence
     until = run.deadline_at - policy.evidence_reserve
-    if not wanted or run.evidence_until is not None or until <= now:
+    may_ask = policy.ask_for_evidence and run.evidence_until is None and until > now
+    if not (wanted and may_ask):
         return run
     return run.model_copy(update={"evidence_until": until})
 

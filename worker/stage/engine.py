@@ -69,6 +69,7 @@ class Stage:
     policy: Policy = Policy()
     limits: Limits = Limits()
     locale: Locale = "en"
+    shadow: bool = False
 
 
 @dataclass(frozen=True)
@@ -126,7 +127,7 @@ def apply(
         outgoing: tuple[OutgoingMessage, ...] = ()
         if ends or asks(stored.run, run):
             blobs = {**stage.records.load(run_id, blobs_needed(run)).blobs, **kept}
-            outgoing = render(run, blobs, stage.locale)
+            outgoing = render(run, blobs, stage.locale, shadow=stage.shadow)
             kept |= evaluate(run, blobs, stage.policy) if ends else {}
         committed = stage.records.commit(
             run,

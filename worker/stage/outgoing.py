@@ -68,9 +68,11 @@ def _blobs_of(type_: FallbackType) -> tuple[str, ...]:
 
 
 def render(
-    run: Run, blobs: Mapping[str, bytes], default_locale: Locale
+    run: Run, blobs: Mapping[str, bytes], default_locale: Locale, *, shadow: bool = False
 ) -> tuple[OutgoingMessage, ...]:
     """Write what an ended run says, once per destination; or what an open one asks for.
+
+    A stage in ``shadow`` tells its endings to nobody but those who watch it.
 
     Raises KeyError when a blob of :func:`blobs_needed` is missing: nothing is made up.
     """
@@ -81,6 +83,8 @@ def render(
     id_ = message_id(run.run_id, message.TYPE, message.round)
     body = wrap(message, message_id=id_, time=datetime.fromtimestamp(run.ended_at, UTC))
     destinations = ("",) if run.reply_to is None else ("", run.reply_to)
+    if shadow:
+        destinations = (channels.SHADOW,)
     return tuple(
         OutgoingMessage(run.run_id, id_, message.TYPE, body, reply_to) for reply_to in destinations
     )
