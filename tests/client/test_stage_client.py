@@ -11,7 +11,7 @@ import redis
 from kombu.exceptions import OperationalError
 
 from contracts.envelope import Envelope
-from contracts.messages import DraftReady
+from contracts.messages import DraftReady, ExecutorOutputReady
 from tests.pipeline.cases import draft_ready
 from worker.adapters.keys import Keys
 from worker.client import ResultConsumer, StageClient, TooLarge
@@ -69,6 +69,29 @@ def test_a_draft_is_in_the_inbox_and_in_the_queue(
     assert message.subject == RUN
     assert message.traceparent == "00-1-2-01"
     assert message.data == draft().model_dump(mode="json", exclude_unset=True)
+
+
+@pytest.mark.scenario("admission", "Claims are stored before they are published")
+def test_claims_are_in_the_inbox_and_in_the_queue(
+    server: RedisServer, client: StageClient, store: Any
+) -> None:
+    """They go the way of drafts, under the same promise."""
+    name = {"name": "planner", "version": "1"}
+    output = ExecutorOutputReady.model_validate(
+        {
+            "run_id": RUN,
+            "session_id": "session-1",
+            "query": "Why?",
+            "output": {"claims": []},
+            "prompts": {"planner": name, "executor": name},
+            "round": 1,
+        }
+    )
+    message_id = client.submit_claims(output)
+    (message,) = queued(server, "release.drafts")
+    assert message == Envelope.model_validate_json(store.get(KEYS.inbox_entry(message_id)))
+    assert message.type == "release_stage.ExecutorOutputReady.v1"
+    assert message.data["round"] == 1
 
 
 @pytest.mark.scenario("admission", "The broker is away")

@@ -17,7 +17,7 @@ POLL = 0.1
 
 
 class ResultConsumer:
-    """Consumes ``release.results``, or a reply queue, and drops repeats.
+    """Consumes ``release.results``, or another queue (``reply_to``), and drops repeats.
 
     The wire is at least once. A message is marked as seen after its handler
     returned, so a handler that dies sees it again, and a repeat of a marked one is
@@ -39,7 +39,8 @@ class ResultConsumer:
         broker = broker_of(url)
         options = broker.connection_options or {"polling_interval": POLL}
         self._connection = Connection(url, transport_options=options)
-        self._queue = broker.results if reply_to is None else Queue(reply_to, durable=True)
+        shared = {None: broker.results, broker.requests.name: broker.requests}
+        self._queue = shared.get(reply_to) or Queue(reply_to, durable=True)
         self._name = name
         self._keys = Keys(prefix)
         self._remember = remember
