@@ -28,12 +28,36 @@ class EvidenceStatus(StrEnum):
     ERROR = "ERROR"
 
 
+class OutputState(StrEnum):
+    PREVIEW = "PREVIEW"
+    NO_OUTPUT = "NO_OUTPUT"
+    """The call ended and showed nothing: said outright, so that it is no forgotten field."""
+
+
+class Retrieval(OpenContract):
+    """How a knowledge base was searched: which layer answered, and how well.
+
+    ``l0_count`` and ``l1_count`` count the hits of the two layers; ``dedup_reason`` tells
+    why the session was not shown the same again. ``details`` are bounded and for audit.
+    """
+
+    layer: Annotated[str, Field(max_length=64)] | None = None
+    l0_count: int = Field(default=0, ge=0)
+    l1_count: int = Field(default=0, ge=0)
+    relevance_level: Annotated[str, Field(max_length=64)] | None = None
+    dedup_reason: Annotated[str, Field(max_length=500)] | None = None
+    details: dict[str, JsonValue] = {}
+
+
 class InvocationRecord(OpenContract):
     """One tool call of one run.
 
     ``request`` is the call's arguments as sent (a JSON object); durations are in
-    milliseconds. ``deduplicated`` marks a call that was answered with "seen
-    before" instead of a look.
+    milliseconds. ``success`` tells that the call completed; what it found is
+    ``evidence_status``, so that a completed call without usable evidence is neither a hit
+    nor a failure. ``truncated`` marks a result that was cut, ``preview_truncated`` a
+    preview that was; ``deduplicated`` a call that was answered with "seen before" instead
+    of a look. The guards read neither preview nor retrieval.
     """
 
     run_id: RunId
@@ -51,6 +75,10 @@ class InvocationRecord(OpenContract):
     error_message: str | None = None
     truncated: bool = False
     deduplicated: bool = False
+    output_state: OutputState | None = None
+    output_preview: str | None = None
+    preview_truncated: bool = False
+    retrieval: Retrieval | None = None
 
 
 class TimeWindow(Contract):

@@ -41,6 +41,10 @@ class Keys:
         """Hash: InvocationRecord JSON by tool call id."""
         return f"{self.prefix}invocations:{run_id}"
 
+    def counts(self, session_id: str) -> str:
+        """Hash: how often, by what is counted and run (``model_steps:<run id>``)."""
+        return f"{self.prefix}counts:{session_id}"
+
     def raw_responses(self, run_id: str) -> str:
         """Hash: raw tool responses by tool call id. No guard reads it."""
         return f"{self.prefix}raw:{run_id}"

@@ -7,6 +7,10 @@ record. Sizes are bytes of UTF-8.
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
+from typing import Any
+
+from pydantic import JsonValue
+from pydantic_core import to_jsonable_python
 
 from contracts.evidence import (
     EvidenceStatus,
@@ -15,8 +19,8 @@ from contracts.evidence import (
     OutputState,
     Retrieval,
 )
-from contracts.strict_json import StrictJsonError, canonical, parse
-from worker.trace.bounds import clean, cut
+from contracts.strict_json import canonical, parse
+from worker.trace.bounds import cut
 
 MOST_REQUEST = 32_768
 MOST_RESULT = 131_072
@@ -51,16 +55,20 @@ class Ended:
     duration_ms: int
 
 
-def begun(record: InvocationRecord) -> InvocationRecord:
-    """The record of a call that begins. One whose request is too large keeps none of it."""
+def readable_request(request: Any) -> tuple[dict[str, JsonValue], ErrorCode | None]:
+    """A call's arguments as a JSON object, or none of them and the reason why not.
+
+    Times, decimals, paths and the like become text, as pydantic writes them.
+    """
     try:
-        request = parse(canonical(record.request))
-        fits = len(canonical(request)) <= MOST_REQUEST
-    except (StrictJsonError, ValueError, TypeError, RecursionError):
-        request, fits = {}, True
-    return record.model_copy(
-        update={"lifecycle": Lifecycle.PROJECTING, "request": request if fits else {}}
-    )
+        plain = parse(canonical(to_jsonable_python(request)))
+    except (ValueError, TypeError, RecursionError):
+        return {}, ErrorCode.REQUEST_INVALID
+    if not isinstance(plain, dict):
+        return {}, ErrorCode.REQUEST_INVALID
+    if len(canonical(plain)) > MOST_REQUEST:
+        return {}, ErrorCode.REQUEST_TOO_LARGE
+    return plain, None
 
 
 def ready(
@@ -146,8 +154,3 @@ def _retrieval(retrieval: Retrieval | None) -> dict[str, object]:
     if not fits:
         retrieval = retrieval.model_copy(update={"details": {"left_out": True}})
     return {"retrieval": retrieval}
-
-
-def printable(text: str) -> str:
-    """A text that any record can hold."""
-    return clean(text)

@@ -32,22 +32,25 @@ SECRET_WORDS = (
 )  # fmt: skip
 
 _SEPARATORS = re.compile(r"[^a-z0-9]+")
-_WORDS = r"(?:(?:pass|api|access|secret|private|signing)[_.-]?(?:key|phrase)|" + (
-    r"password|passwd|pwd|secret|token|credentials?|authorization)"
+_WORDS = (
+    r"(?:(?:pass|api|access|secret|private|signing)[_.-]?(?:key|phrase)"
+    r"|password|passwd|pwd|secret|token|credentials?|authorization)"
 )
 _VALUE = r"""(?:"[^"\n]*"|'[^'\n]*'|[^\s"'`&;|,(){}\[\]<>]+)"""
+_URL = r"(?P<before>\b[a-z][a-z0-9+.-]{1,20}://[^\s/:@]{0,256}:)(?P<secret>[^\s/]{1,512})(?=@)"
+_COOKIE = r"(?P<before>(?<![\w-])(?:set-)?cookie\s{0,4}:\s{0,4})(?P<secret>[^\r\n\"']+)"
+_ASSIGNED = (
+    rf"(?P<before>(?<![\w.-])[\w.-]{{0,64}}{_WORDS}[\"']?\s{{0,4}}[=:]\s{{0,4}}"
+    rf"(?:(?:bearer|basic|token|digest)\s{{1,4}})?)(?P<secret>{_VALUE})"
+)
+_OPTION = rf"(?P<before>(?<!\S)--?[\w-]{{0,64}}{_WORDS}\s{{1,4}})(?P<secret>(?!-){_VALUE})"
+_USER = (
+    r"(?P<before>(?<!\S)(?:-u|--user)(?:\s{1,4}|=)[\"']?[^\s:\"']{1,256}:(?!//))"
+    r"(?P<secret>[^\s\"']{1,512})"
+)
+_MYSQL = r"(?P<before>\bmysql\w{0,16}\b[^\n|;]{0,200}?\s-p)(?P<secret>[^\s-]\S*)"
 _TEXT_RULES = tuple(
-    re.compile(rule, re.IGNORECASE)
-    for rule in (
-        r"(?P<before>\b[a-z][a-z0-9+.-]{1,20}://[^\s/:@]{0,256}:)(?P<secret>[^\s/]{1,512})(?=@)",
-        r"(?P<before>(?<![\w-])(?:set-)?cookie\s{0,4}:\s{0,4})(?P<secret>[^\r\n\"']+)",
-        rf"(?P<before>(?<![\w.-])[\w.-]{{0,64}}{_WORDS}[\"']?\s{{0,4}}[=:]\s{{0,4}}"
-        rf"(?:(?:bearer|basic|token|digest)\s{{1,4}})?)(?P<secret>{_VALUE})",
-        rf"(?P<before>(?<!\S)--?[\w-]{{0,64}}{_WORDS}\s{{1,4}})(?P<secret>(?!-){_VALUE})",
-        r"(?P<before>(?<!\S)(?:-u|--user)(?:\s{1,4}|=)[\"']?[^\s:\"']{1,256}:)"
-        r"(?P<secret>[^\s\"']{1,512})",
-        r"(?P<before>\bmysql\w{0,16}\b[^\n|;]{0,200}?\s-p)(?P<secret>[^\s-]\S*)",
-    )
+    re.compile(rule, re.IGNORECASE) for rule in (_URL, _COOKIE, _ASSIGNED, _OPTION, _USER, _MYSQL)
 )
 _ANYWHERE = 8
 """A secret of so many characters is hidden inside words too; a shorter one only as a word."""
