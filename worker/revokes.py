@@ -90,7 +90,10 @@ def heed(stage: Callable[[], Stage], task_name: str, kwargs: dict[str, Any]) -> 
 
 
 def _end_the_deaf(stage: Callable[[], Stage], running: list[Request], pool: Any) -> None:
-    """Terminate what still runs though its run was closed a while ago: it is stuck."""
+    """End the process of what still runs though its run was closed a while ago: it is stuck.
+
+    SIGKILL, since Python hears no other signal while it is inside a C library.
+    """
     try:
         closed = stage().records.closed(PATIENCE)
     except StoreUnavailable:
@@ -99,6 +102,6 @@ def _end_the_deaf(stage: Callable[[], Stage], running: list[Request], pool: Any)
         if request.kwargs.get("run_id") in closed:
             log.warning("terminating a stuck step task_id=%s", request.id)
             try:
-                request.terminate(pool, signal="TERM")
+                request.terminate(pool, signal="KILL")
             except NotImplementedError:
                 log.warning("this pool cannot end a stuck step; its hard limit or restart will")
