@@ -83,6 +83,8 @@ def celery_settings() -> dict[str, Any]:
         # cancelled one would have used up an attempt and waited for its lease.
         "worker_cancel_long_running_tasks_on_connection_loss": False,
         "worker_prefetch_multiplier": 1,
+        # Without it a stop that is mapped to SIGQUIT cuts every running call at once.
+        "worker_soft_shutdown_timeout": chosen.stop_timeout,
         "worker_send_task_events": True,
         "accept_content": ["json"],
         "task_serializer": "json",

@@ -95,6 +95,8 @@ class Settings(BaseSettings):
     """The longest such wait."""
     visibility_timeout: Seconds = 300.0
     """Seconds after which a Redis broker gives an unacknowledged message to another worker."""
+    stop_timeout: Seconds = 30.0
+    """Seconds that a stopped worker waits for running steps (with `REMAP_SIGTERM=SIGQUIT`)."""
     default_deadline: Seconds = 900.0
     """Seconds from a message's `time` to its run's deadline, unless it names one."""
     longest_deadline: Seconds = 21_600.0
