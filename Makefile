@@ -8,13 +8,14 @@ READY := .venv/.ready
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test check bench chaos schemas lock clean lint types layers drift specs compose hygiene
+.PHONY: help demo test check bench sweep chaos schemas lock clean lint types layers drift specs compose hygiene
 
 help:
 	@echo "make demo     draft in, verdict out: real workers, real recordings, no server needed"
 	@echo "make test     all tests, on a Redis and a judge of their own"
 	@echo "make check    style, types, layers, schemas, specs, compose file, hygiene"
 	@echo "make bench    what a run costs beside a bare Celery chain"
+	@echo "make sweep    every ending with a process killed at every boundary, on both brokers"
 	@echo "make chaos    everything killed at random under load, on both brokers (12 minutes)"
 	@echo "make schemas  write contracts/schemas/ anew"
 	@echo "make lock     resolve requirements.lock anew"
@@ -28,6 +29,9 @@ test: $(READY)
 
 bench: $(READY)
 	$(BIN)/python -m tests.bench
+
+sweep: $(READY)
+	$(BIN)/python -m tests.sweep
 
 chaos: $(READY)
 	$(BIN)/python -m tests.chaos --broker redis
