@@ -17,9 +17,10 @@ import redis
 from celery import Celery
 from kombu import Connection
 
+from contracts import channels
 from contracts.envelope import Envelope, wrap
 from contracts.evidence import InvocationRecord
-from contracts.messages import DraftReady
+from contracts.messages import DraftReady, ExecutorOutputReady
 from tests.pipeline.dying import DIED
 from worker.adapters.keys import Keys
 from worker.adapters.queues import broker_of
@@ -52,6 +53,10 @@ QUICK = {
 }
 """The waits of production, scaled down."""
 
+GATE = StepRef(0, Step.GATE_CLAIMS, 1)
+VERIFY = StepRef(0, Step.VERIFY_CLAIMS, 1)
+SECOND_VERIFY = StepRef(0, Step.VERIFY_CLAIMS, 2)
+COMPOSE = StepRef(0, Step.COMPOSE_ANSWER, 1)
 CHECK = StepRef(0, Step.CHECK_EVIDENCE, 1)
 SECOND_CHECK = StepRef(0, Step.CHECK_EVIDENCE, 2)
 REPAIR = StepRef(0, Step.REPAIR_EVIDENCE, 1)
@@ -76,6 +81,7 @@ class LocalStage:
     environment: dict[str, str]
     processes: list[Process] = field(default_factory=list)
     results: dict[str, list[Envelope]] = field(default_factory=dict)
+    requests: dict[str, list[Envelope]] = field(default_factory=dict)
     letters: list[tuple[str, bytes]] = field(default_factory=list)
     broker_url: str = ""
 
@@ -87,6 +93,9 @@ class LocalStage:
         self.keys = Keys()
         self._writer = InvocationWriter(self.redis)
         self._results = ResultConsumer(self.redis_server.url, self.broker_url, name="tests")
+        self._requests = ResultConsumer(
+            self.redis_server.url, self.broker_url, name="tests", reply_to=channels.REQUESTS
+        )
 
     def worker(self, name: str = "", **options: Any) -> Process:
         name = name or f"worker{len(self.processes)}"
@@ -112,9 +121,9 @@ class LocalStage:
                 content_encoding="binary",
             )
 
-    def wrapped(self, draft: DraftReady) -> bytes:
-        """A draft's message as the client would send it."""
-        return wrap(draft, message_id=f"{uuid4()}", time=datetime.now(UTC))
+    def wrapped(self, message: DraftReady | ExecutorOutputReady) -> bytes:
+        """A message as the client would send it."""
+        return wrap(message, message_id=f"{uuid4()}", time=datetime.now(UTC))
 
     def submit(self, draft: DraftReady) -> str:
         self.client.submit_draft(draft)
@@ -153,8 +162,22 @@ class LocalStage:
         assert len(messages) == 1, "one run, one outcome"
         return messages[0]
 
+    def request(self, run_id: str) -> Envelope:
+        """Wait for the run's one request for evidence on the queue that all share."""
+
+        def has_come() -> bool:
+            self._requests.consume(self._keep_request, timeout=0.05)
+            return run_id in self.requests
+
+        wait_until(has_come, PATIENCE, f"a request of {run_id}")
+        (message,) = self.requests[run_id]
+        return message
+
     def _keep(self, envelope: Envelope) -> None:
         self.results.setdefault(envelope.subject, []).append(envelope)
+
+    def _keep_request(self, envelope: Envelope) -> None:
+        self.requests.setdefault(envelope.subject, []).append(envelope)
 
     def dead(self) -> list[tuple[str, bytes]]:
         """All dead letters that came so far: reason and raw body of each."""
@@ -230,7 +253,7 @@ class LocalStage:
 
     def steps(self, run_id: str) -> list[tuple[StepRef, str]]:
         """What the workers logged of a run: each step with ``received``, ``ignored`` or a code."""
-        refs = {task_id(run_id, ref): ref for ref in every_ref(1, 2)}
+        refs = {task_id(run_id, ref): ref for ref in every_ref(2, 2)}
         return [
             (refs[line["id"]], line["what"] or line["code"])
             for line in _TASK_LINE.finditer(self.log_text())
@@ -249,7 +272,7 @@ class LocalStage:
     def wait_for_step(self, run_id: str, ref: StepRef, code: str) -> None:
         self.wait_for(lambda: (ref, code) in self.steps(run_id), f"{ref.key} {code}")
 
-    def die(self, point: str, draft: DraftReady, *refs: StepRef) -> None:
+    def die(self, point: str, message: DraftReady | ExecutorOutputReady, *refs: StepRef) -> None:
         """Play the part of a process that opens a run, carries out steps and dies.
 
         ``point`` is ``recorded`` or ``released``; see ``tests.pipeline.dying``.
@@ -257,7 +280,7 @@ class LocalStage:
         steps = [f"{ref.step}.{ref.attempt}" for ref in refs]
         ended = subprocess.run(
             [sys.executable, "-m", "tests.pipeline.dying", point, *steps],
-            input=self.wrapped(draft),
+            input=self.wrapped(message),
             env={**os.environ, **self.environment},
             cwd=_ROOT,
             timeout=PATIENCE,
@@ -273,6 +296,7 @@ class LocalStage:
             process.stop()
         self.client.close()
         self._results.close()
+        self._requests.close()
         self.redis.close()
 
 
