@@ -11,13 +11,16 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from tests.sweep.cases import ENDINGS, Case
+from tests.sweep.cases import ENDINGS as DRAFT_ENDINGS
+from tests.sweep.cases import Case
+from tests.sweep.claims import ENDINGS as CLAIM_ENDINGS
 from tests.sweep.lane import Lane, lane
 from tests.sweep.sweep import Broken, Swept, sweep
 from worker.offline.judge import JudgeServer
 from worker.offline.rabbitmq_server import RabbitServer
 
 BROKERS = ("redis", "rabbitmq")
+ENDINGS = (*DRAFT_ENDINGS, *CLAIM_ENDINGS)
 
 
 @contextmanager

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from contracts.messages import Budget, DraftReady
+from contracts.messages import Budget, DraftReady, ExecutorOutputReady
 from tests.pipeline.cases import disk_draft, draft_ready
+from tests.sweep.lane import Lane
 from worker.offline.judge_script import Behaviour, content, hang, status, verdict
 
 RELEASED = "SUCCEEDED"
@@ -19,18 +20,19 @@ DEADLINE = 1.5
 class Case:
     """``also`` are the endings that a crash may make of ``ending``; never a release of another.
 
-    ``crashes`` are points at which the run's processes die in any case, before the sweep
-    adds one of its own. ``cancel`` tells to cancel the run once the judge is asked.
-    ``roles`` are the processes whose points are swept.
+    ``judge`` are its behaviours towards the run. ``then`` is tried again and again until it
+    tells that it did what happens to the run meanwhile. ``crashes`` are points at which the
+    run's processes die in any case, before the sweep adds one of its own. ``roles`` are the
+    processes whose points are swept.
     """
 
     name: str
     ending: str
-    draft: Callable[[str], DraftReady]
+    message: Callable[[str], DraftReady | ExecutorOutputReady]
     judge: tuple[Behaviour, ...] = ()
     also: frozenset[str] = frozenset()
     crashes: tuple[str, ...] = ()
-    cancel: bool = False
+    then: Callable[[Lane, str], bool] | None = None
     roles: tuple[str, ...] = ("worker", "child", "relay")
 
 
@@ -51,6 +53,13 @@ def _unconcluded(run_id: str, **changes: Any) -> DraftReady:
 
 def _nothing_cited(run_id: str, **changes: Any) -> DraftReady:
     return _unconcluded(run_id, analyses=[], action_plan=[], **changes)
+
+
+def _cancel_when_asked(lane: Lane, run_id: str) -> bool:
+    if not lane.judge.asked_about(run_id):
+        return False
+    lane.client.cancel_run(run_id)
+    return True
 
 
 def _soon_over(run_id: str) -> DraftReady:
@@ -109,7 +118,14 @@ ENDINGS = (
     Case("altered by the repair", "EVIDENCE_VALIDATION_FAILED", _broken_reference, (_ALTERED,)),
     Case("unsupported", "SEMANTIC_UNSUPPORTED", _sound, (verdict("UNSUPPORTED").always(),)),
     Case("unavailable", "SEMANTIC_UNAVAILABLE", _sound, (status(503).always(),)),
-    Case("cancelled", "CANCELLED", _sound, (hang().always(),), also=_REVIEW_LOST, cancel=True),
+    Case(
+        "cancelled",
+        "CANCELLED",
+        _sound,
+        (hang().always(),),
+        also=_REVIEW_LOST,
+        then=_cancel_when_asked,
+    ),
     Case(
         "no budget",
         "BUDGET_EXHAUSTED",

@@ -10,7 +10,7 @@ from typing import Any
 import redis
 from kombu import Connection
 
-from contracts.messages import DraftReady
+from contracts.messages import DraftReady, ExecutorOutputReady
 from tests.pipeline.cases import disk_records
 from tests.sweep.points import Points
 from worker.adapters.keys import Keys
@@ -33,6 +33,7 @@ SWEPT = {
     "RELEASE_RESEND_MAX": "4",
     "RELEASE_VISIBILITY_TIMEOUT": "4",
     "RELEASE_RELAY_INTERVAL": "0.1",
+    "RELEASE_EVIDENCE_RESERVE": "2",
 }
 """The waits of production, scaled down as far as a busy machine allows."""
 
@@ -54,12 +55,15 @@ class Lane:
         self._connection = Connection(broker)
         self._queue = self._connection.SimpleQueue(self._broker.results)
 
-    def submit(self, draft: DraftReady) -> None:
-        """Record what the draft cites, then submit it as an agent does."""
+    def submit(self, message: DraftReady | ExecutorOutputReady) -> None:
+        """Record what it cites, then submit a draft or claims as an agent does."""
         writer = InvocationWriter(self.redis)
-        for record in disk_records(draft.run_id):
+        for record in disk_records(message.run_id):
             writer.write(record)
-        self.client.submit_draft(draft)
+        if isinstance(message, DraftReady):
+            self.client.submit_draft(message)
+        else:
+            self.client.submit_claims(message)
 
     def run(self, run_id: str) -> Run | None:
         state = self.redis.hget(self._keys.run(run_id), "state")

@@ -7,11 +7,13 @@ together. One in a main process or in the relay has the lane to itself.
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
 from queue import Empty, SimpleQueue
 from uuid import uuid4
 
 from tests.sweep.cases import RELEASED, Case
 from tests.sweep.lane import Lane
+from worker.claims import verifier
 from worker.guards import repair, review
 from worker.offline.processes import NotReady, wait_until
 from worker.run.steps import message_id
@@ -123,13 +125,12 @@ def _carry_out(lane: Lane, case: Case, points: Sequence[str | None]) -> list[Tri
         if armed:
             lane.points.arm(trial.run_id, *armed)
         lane.judge.add(*(behaviour.on(trial.run_id) for behaviour in case.judge))
-        lane.submit(case.draft(trial.run_id))
+        lane.submit(case.message(trial.run_id))
     for trial in trials:
         what = f"{case.name}, {trial.point}"
-        if case.cancel:
-            run_id = trial.run_id
-            wait_until(lambda: lane.judge.asked_about(run_id), PATIENCE, f"a question: {what}")  # noqa: B023 - called before the loop goes on
-            lane.client.cancel_run(run_id)
+        if case.then is not None:
+            done = partial(case.then, lane, trial.run_id)
+            wait_until(done, PATIENCE, f"what happens meanwhile: {what}")
         _settled(lane, trial, what)
         _hold(lane, case, trial, what)
     return trials
@@ -169,11 +170,15 @@ def _hold(lane: Lane, case: Case, trial: Trial, what: str) -> None:
         raise Broken(f"{what}: released what the uncrashed run would not release")
     type_ = f"release_stage.{_TYPES.get(run.ending.kind, 'ReleaseAborted')}.v1"
     messages = lane.results[trial.run_id]
-    if {found[0] for found in messages} != {message_id(trial.run_id, type_, 0)}:
+    if {found[0] for found in messages} != {message_id(trial.run_id, type_, run.round)}:
         raise Broken(f"{what}: not one outcome of the type of its ending")
     if len(messages) != 1:
         raise Broken(f"{what}: repeats of its outcome differ")
-    for prompt, most in ((review.SYSTEM, 2), (repair.SYSTEM, 1)):
+    for prompt, most in (
+        (review.SYSTEM, 2),
+        (repair.SYSTEM, 1),
+        (verifier.SYSTEM, 2 * (run.round + 1)),
+    ):
         asked = [
             one
             for one in lane.judge.asked_about(trial.run_id)
