@@ -1,5 +1,6 @@
 """Every ending of claims, from real workers: what is composed, and what is said instead."""
 
+import json
 from typing import Any
 
 import pytest
@@ -255,3 +256,14 @@ def test_other_channels_of_the_container_stay(stage: LocalStage) -> None:
     assert end.container["rule_evaluation"] == {"score": 0.7}
     assert end.container["aiops_rule_evaluation"] == ["a", {"b": None}]
     assert end.evaluation["verdict"] == "PASS"
+
+
+@pytest.mark.scenario("claim-runs", "The evaluation is shown")
+def test_the_evaluation_is_shown_to_whoever_is_on_call(stage: LocalStage) -> None:
+    """``release-stage show`` prints the container beside the steps, ended or not."""
+    end = judge_claims(stage, document())
+    shown = stage.evaluation(end.run.run_id)
+    assert shown["self_evaluation"] == end.container
+    assert shown["protocol"] == "claims"
+    assert shown["attempts"]["0.verify_claims.1"]["prompt"].startswith("claim_verifier/")
+    assert json.dumps(shown)

@@ -15,6 +15,7 @@ from worker.run.policy import Policy
 from worker.run.steps import Step, StepRef
 from worker.stage.admit import INPUT
 from worker.stage.check import REPAIRED_DRAFT, violations_blob
+from worker.stage.claims_record import SELF_EVALUATION
 from worker.stage.review import reason_blob
 from worker.stage.submission import read_submission
 
@@ -22,12 +23,15 @@ _ROUND = 0
 
 
 def show(records: Records, policy: Policy, run_id: str) -> dict[str, Any] | None:
-    """The record as plain JSON data; None when there is no such run."""
+    """The record as plain JSON data; None when there is no such run.
+
+    A run of claims has its container of evaluations under ``self_evaluation``.
+    """
     numbers = range(1, policy.review_attempts + 1)
     reasons = {number: reason_blob(number) for number in numbers}
     violations = {number: violations_blob(number) for number in (1, 2)}
-    drafts = (INPUT, REPAIRED_DRAFT)
-    stored = records.load(run_id, (*reasons.values(), *violations.values(), *drafts))
+    whole = (INPUT, REPAIRED_DRAFT, SELF_EVALUATION)
+    stored = records.load(run_id, (*reasons.values(), *violations.values(), *whole))
     run = stored.run
     if run is None:
         return None
@@ -45,6 +49,8 @@ def show(records: Records, policy: Policy, run_id: str) -> dict[str, Any] | None
     repair = attempts.get(StepRef(_ROUND, Step.REPAIR_EVIDENCE, 1).key)
     if repair is not None and REPAIRED_DRAFT in stored.blobs:
         repair["mended"] = _mended(stored.blobs)
+    if SELF_EVALUATION in stored.blobs:
+        record["self_evaluation"] = parse(stored.blobs[SELF_EVALUATION])
     return record
 
 
