@@ -1,4 +1,4 @@
-"""What a person types: ``release-stage demo | relay | show | cancel | judge``."""
+"""What a person types: ``release-stage demo | relay | show | cancel | settings | judge``."""
 
 import argparse
 import json
@@ -11,18 +11,26 @@ from pathlib import Path
 from threading import Event
 
 import redis
+from pydantic import TypeAdapter, ValidationError
 
+from contracts.base import RunId
 from worker.adapters.keys import Keys
 from worker.adapters.redis_lease import RedisLease
 from worker.app import examine_store, settings, stage
 from worker.offline.demo import run_demo
 from worker.offline.judge import main as serve_judge
+from worker.ports import StoreUnavailable
 from worker.relay import LEASE, run_relay
+from worker.run.events import Answer
 from worker.settings import WrongSettings, table
 from worker.stage.cancel import cancel
 from worker.stage.show import show
 
 log = logging.getLogger("release_stage")
+
+_RUN_ID: TypeAdapter[str] = TypeAdapter(RunId)
+_INTERRUPTED = 130
+"""The exit code by which a shell knows Ctrl-C."""
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -31,12 +39,15 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         return int(chosen.run(chosen))
     except WrongSettings as error:
-        print(f"release-stage: {error}", file=sys.stderr)
-        return 2
+        return _complain(str(error), 2)
+    except StoreUnavailable as error:
+        return _complain(f"Redis at REDIS_URL does not answer ({error})", 1)
+    except KeyboardInterrupt:
+        return _INTERRUPTED
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="release-stage", description=__doc__)
+    parser = argparse.ArgumentParser(prog="release-stage")
     commands = parser.add_subparsers(required=True, metavar="command")
 
     demo = commands.add_parser("demo", help="recorded incidents through real workers")
@@ -47,14 +58,14 @@ def _parser() -> argparse.ArgumentParser:
     relay.set_defaults(run=_relay)
 
     shown = commands.add_parser("show", help="print a run's record, reasons included")
-    shown.add_argument("run_id")
+    shown.add_argument("run_id", type=_run_id)
     shown.set_defaults(run=_show)
 
     cancelled = commands.add_parser("cancel", help="end a run without a release")
-    cancelled.add_argument("run_id")
+    cancelled.add_argument("run_id", type=_run_id)
     cancelled.set_defaults(run=_cancel)
 
-    listed = commands.add_parser("settings", help="print all settings as a table")
+    listed = commands.add_parser("settings", help="print every setting and its default")
     listed.set_defaults(run=_settings)
 
     judge = commands.add_parser("judge", help="the rule-based judge, for development")
@@ -84,24 +95,56 @@ def _relay(_: argparse.Namespace) -> int:
 def _show(chosen: argparse.Namespace) -> int:
     evaluation = show(stage().records, settings().policy(), chosen.run_id)
     if evaluation is None:
-        print(f"no run {chosen.run_id}", file=sys.stderr)
-        return 1
-    print(json.dumps(evaluation, indent=2, ensure_ascii=False))
+        return _complain(f"there is no run {chosen.run_id}", 1)
+    _print(json.dumps(evaluation, indent=2, ensure_ascii=False))
     return 0
 
 
 def _cancel(chosen: argparse.Namespace) -> int:
-    print(cancel(stage(), chosen.run_id).code)
+    run_id = chosen.run_id
+    report = cancel(stage(), run_id)
+    match report.answer:
+        case Answer.ENDED:
+            print(f"run {run_id} is cancelled")
+        case Answer.MARKED:
+            print(f"nothing of run {run_id} has come yet; its draft will be aborted when it comes")
+        case _:
+            print(f"run {run_id} had ended before: {report.code}; nothing is changed")
     return 0
 
 
 def _settings(_: argparse.Namespace) -> int:
-    print(table())
+    _print(table())
     return 0
 
 
 def _judge(chosen: argparse.Namespace) -> int:
-    return serve_judge(["--port", str(chosen.port)])
+    try:
+        return serve_judge(["--port", str(chosen.port)])
+    except (OSError, OverflowError) as error:
+        return _complain(f"the judge cannot listen on port {chosen.port}: {error}", 1)
+
+
+def _run_id(text: str) -> str:
+    try:
+        return _RUN_ID.validate_python(text)
+    except ValidationError:
+        # Its mark could never meet a draft: admission refuses such an id.
+        raise argparse.ArgumentTypeError(
+            "a run id has 1 to 128 letters, digits, dots, hyphens and underscores, "
+            "a letter or digit first"
+        ) from None
+
+
+def _print(text: str) -> None:
+    """Print what a person may pipe into ``head``, which closes the pipe early."""
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+    print(text)
+
+
+def _complain(sentence: str, code: int) -> int:
+    print(f"release-stage: {sentence}", file=sys.stderr)
+    return code
 
 
 if __name__ == "__main__":
