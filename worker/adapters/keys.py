@@ -30,12 +30,12 @@ class Keys:
 
     @property
     def inbox(self) -> str:
-        """Sorted set: inbox entry keys by the time they were written."""
+        """Sorted set: ids of the messages in the inbox by the time they were written."""
         return f"{self.prefix}inbox"
 
-    def inbox_entry(self, name: str) -> str:
-        """String: a message as its client published it. ``name`` is run id, type and round."""
-        return f"{self.prefix}inbox:{name}"
+    def inbox_entry(self, message_id: str) -> str:
+        """String: a message as its client published it, by the message's id."""
+        return f"{self.prefix}inbox:{message_id}"
 
     def invocations(self, run_id: str) -> str:
         """Hash: InvocationRecord JSON by tool call id."""

@@ -1,8 +1,7 @@
 """What a Redis can keep of the promise, asked before anything relies on it.
 
-See "Refusing to lie" in the promise: a store that evicts can drop a record, and with
-it an ending, without a trace; a store without full persistence can lose what it
-acknowledged when it crashes.
+A store that evicts can drop a record, and with it an ending, without a trace; a store
+without full persistence can lose what it acknowledged when it crashes.
 """
 
 from collections.abc import Iterator

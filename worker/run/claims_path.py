@@ -34,7 +34,7 @@ def next_step(run: Run, policy: Policy) -> StepRef | None:
 
 
 def decide_ending(run: Run, policy: Policy) -> Ending:
-    """The ending that the record calls for (design section 9).
+    """The ending that the record calls for (specs ``claim-routing`` and ``claim-composer``).
 
     A release needs a passed gate, a verifier's PASS and a composed answer on record.
     Where no verifier came to a verdict, none is made up.

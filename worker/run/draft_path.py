@@ -40,7 +40,7 @@ def _next_repair(run: Run, policy: Policy) -> StepRef:
 
 
 def decide_ending(run: Run, policy: Policy) -> Ending:
-    """The ending that the record calls for, first match wins (design section 6, rows 2 to 11).
+    """The ending that the record calls for, first match wins (spec ``release-policy``).
 
     A release needs two things to be on record, a passed check and a SUPPORTED
     review; whatever is missing or strange is a fallback.

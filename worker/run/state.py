@@ -53,7 +53,7 @@ class Protocol(StrEnum):
 
 
 class CheckFacts(State):
-    """What an evidence check found, as far as it decides the ending (design section 6)."""
+    """What an evidence check found, as far as it decides the ending."""
 
     readable: bool
     stopped: bool

@@ -103,7 +103,10 @@ def _verified(
 def _without_conclusion(
     stage: Stage, run: Run, ref: StepRef, submission: Submission, draft: DiagnosisDraft | None
 ) -> tuple[Finished, dict[str, bytes]]:
-    """Rows 2 to 7: nothing is demanded of the draft, and no model is ever asked."""
+    """A stop, an unreadable draft or one without a conclusion: no model is ever asked.
+
+    Nothing is demanded of the draft either: only what was really looked at counts.
+    """
     usable = None if submission.stopped else draft
     cited = cited_ids(usable) if usable is not None else ()
     ids = tuple(dict.fromkeys((*cited, *submission.progress)))
