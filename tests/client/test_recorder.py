@@ -208,7 +208,7 @@ def test_no_evidence_is_neither_hit_nor_failure(store: FakeRecordStore, tool: st
         (
             "run_command",
             COMMAND,
-            Finding({"exit_code": 0, "stdout": "x" * 200_000}),
+            Finding({"exit_code": 0, "stdout": "x" * 300_000}),
             "RESULT_TOO_LARGE",
         ),
     ],

@@ -106,12 +106,12 @@ def test_a_helper_call_makes_no_record() -> None:
 
 
 def test_an_unknown_tool_is_recorded_under_its_own_name() -> None:
-    """The reader claims no projection for a tool that it does not know; the guard decides."""
+    """What nothing is known of cannot be projected: it is shown to people and never cited."""
     record = read_one(call("c1", "search_runbooks", '{"q": "disk"}'), "a page")
     assert record.tool_name == "search_runbooks"
     assert record.request == {"q": "disk"}
-    assert record.agent_result == "a page"
-    assert record.evidence_status is EvidenceStatus.EVIDENCE_FOUND
+    assert record.output_preview == "a page"
+    assert record.error_message == "TOOL_UNKNOWN"
 
 
 def test_an_agent_team_can_name_its_own_tools() -> None:

@@ -39,6 +39,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 _MOST_PROGRESS = 1000
+_RUN_ID: TypeAdapter[str] = TypeAdapter(RunId)
 
 _answered: ContextVar[str | None] = ContextVar("release_stage_tool_call_id", default=None)
 """The id that the next call is recorded under."""
@@ -57,7 +58,7 @@ class Recorder:
         courier: Courier | None = None,
     ) -> None:
         """Raises pydantic.ValidationError for a run id outside the contract."""
-        self.run_id = TypeAdapter(RunId).validate_python(run_id)
+        self.run_id = _RUN_ID.validate_python(run_id)
         self.session_id = session_id
         self._tools = tools
         self._courier = courier or Courier()

@@ -16,7 +16,7 @@ from pydantic_core import to_jsonable_python
 from contracts.evidence import Retrieval
 from worker.trace.bounds import cut
 
-MOST_OUTPUT = 65_536
+MOST_OUTPUT = 98_304
 """Bytes of a command's output; its error output may have a quarter of that."""
 MOST_MESSAGE = 4_096
 """Bytes of one log message, excerpt or cell."""

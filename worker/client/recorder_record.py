@@ -9,15 +9,18 @@ from concurrent.futures import CancelledError
 from datetime import UTC, datetime
 from time import monotonic
 
-from pydantic import ValidationError
+from pydantic import TypeAdapter
 from pydantic_core import to_jsonable_python
 
+from contracts.base import SourceName
 from contracts.evidence import EvidenceStatus, InvocationRecord, Lifecycle
 from contracts.strict_json import canonical, parse
 from worker.client.recorder_findings import Failure, Finding, Outcome
 from worker.guards.tools import AnyProjection
 from worker.trace.lifecycle import Ended, ErrorCode, failed, readable_request, ready
-from worker.trace.masking import mask, mask_text
+from worker.trace.masking import Masked, mask, mask_text
+
+_SOURCE: TypeAdapter[str] = TypeAdapter(SourceName)
 
 
 class CallRecord:
@@ -50,75 +53,79 @@ class CallRecord:
 
     def ended(self, outcome: Outcome | ErrorCode) -> InvocationRecord:
         """The final record of a call that came back; a code tells why there is no outcome."""
-        now = self._now()
-        if isinstance(outcome, ErrorCode):
-            return failed(self.begun, now, outcome)
-        shown = self._masked.hide(outcome.shown)
-        if isinstance(outcome, Failure):
-            return failed(
-                self.begun,
-                now,
-                ErrorCode.TOOL_FAILED,
-                self._words(outcome.message),
-                shown=shown,
-                retrieval=outcome.retrieval,
-            )
-        projected = self._projected(outcome)
-        if isinstance(projected, ErrorCode):
-            return failed(self.begun, now, projected, shown=shown, retrieval=outcome.retrieval)
-        result, status = projected
-        return ready(
-            self.begun,
-            now,
-            result=result,
-            status=status,
-            shown=shown,
-            truncated=outcome.truncated,
-            deduplicated=outcome.deduplicated,
-            retrieval=outcome.retrieval,
-        )
+        return ended(self.begun, self._now(), self._flaw or outcome, self._masked, self._projection)
 
     def raised(self, error: BaseException) -> InvocationRecord:
         """The final record of a call that raised, timed out or was stopped."""
-        words = f"{type(error).__name__} {_told(error)}"
-        return failed(self.begun, self._now(), code_of(error), self._words(words))
+        words = mask_text(self._masked.hide(f"{type(error).__name__} {_told(error)}"))
+        return failed(self.begun, self._now(), f"{code_of(error)}: {words}")
 
     def _now(self) -> Ended:
-        return Ended(datetime.now(UTC), round((monotonic() - self._since) * 1000))
+        return Ended(datetime.now(UTC), max(0, round((monotonic() - self._since) * 1000)))
 
-    def _words(self, text: str) -> str:
-        return mask_text(self._masked.hide(text))
 
-    def _projected(self, finding: Finding) -> tuple[str, EvidenceStatus] | ErrorCode:
-        """The projection's JSON and the status that its content bears out, or why there is none."""
-        projection = self._projection
-        if projection is None:
-            return ErrorCode.TOOL_UNKNOWN
-        if self._flaw is not None:
-            return self._flaw
-        try:
-            request = projection.request.model_validate_json(canonical(self._masked.request))
-            projection.source(request)
-            if not projection.asks(request):
-                return ErrorCode.REQUEST_INVALID
-        except (ValidationError, ValueError):
+def ended(
+    begun: InvocationRecord,
+    at: Ended,
+    outcome: Outcome | ErrorCode,
+    masked: Masked,
+    projection: AnyProjection | None,
+) -> InvocationRecord:
+    """The final record of a call that came back, live or in a transcript.
+
+    ``masked`` are the parameters of ``begun``, ``projection`` its tool's, or None.
+    """
+    if isinstance(outcome, ErrorCode):
+        return failed(begun, at, outcome)
+    shown = masked.hide(outcome.shown)
+    if isinstance(outcome, Failure):
+        words = mask_text(masked.hide(outcome.message))
+        message = f"{ErrorCode.TOOL_FAILED}: {words}"
+        return failed(begun, at, message, shown=shown, retrieval=outcome.retrieval)
+    projected = _projected(begun, outcome, masked, projection)
+    if isinstance(projected, ErrorCode):
+        return failed(begun, at, projected, shown=shown, retrieval=outcome.retrieval)
+    result, status = projected
+    return ready(
+        begun,
+        at,
+        result=result,
+        status=status,
+        shown=shown,
+        truncated=outcome.truncated,
+        deduplicated=outcome.deduplicated,
+        retrieval=outcome.retrieval,
+    )
+
+
+def _projected(
+    begun: InvocationRecord, finding: Finding, masked: Masked, projection: AnyProjection | None
+) -> tuple[str, EvidenceStatus] | ErrorCode:
+    """The projection's JSON and the status that its content bears out, or why there is none."""
+    if projection is None:
+        return ErrorCode.TOOL_UNKNOWN
+    try:
+        request = projection.request.model_validate_json(canonical(begun.request))
+        _SOURCE.validate_python(projection.source(request))
+        if not projection.asks(request):
             return ErrorCode.REQUEST_INVALID
-        try:
-            content = self._masked.hide_in(to_jsonable_python(dict(finding.fields)))
-            content |= {
-                "tool_call_id": self.begun.tool_call_id,
-                "tool_name": self.begun.tool_name,
-                "evidence_status": EvidenceStatus.EVIDENCE_FOUND.value,
-            }
-            status = projection.status(
-                projection.result.model_validate_json(canonical(parse(canonical(content))))
-            )
-            if status is None:
-                return ErrorCode.PROJECTION_CONTRADICTORY
-            content["evidence_status"] = status.value
-            return canonical(content).decode(), status
-        except (ValueError, TypeError, RecursionError):
-            return ErrorCode.PROJECTION_INVALID
+    except ValueError:
+        return ErrorCode.REQUEST_INVALID
+    try:
+        content = masked.hide_in(to_jsonable_python(dict(finding.fields)))
+        content |= {
+            "tool_call_id": begun.tool_call_id,
+            "tool_name": begun.tool_name,
+            "evidence_status": EvidenceStatus.EVIDENCE_FOUND.value,
+        }
+        strict = parse(canonical(content))
+        status = projection.status(projection.result.model_validate_json(canonical(strict)))
+    except (ValueError, TypeError, RecursionError):
+        return ErrorCode.PROJECTION_INVALID
+    if status is None:
+        return ErrorCode.PROJECTION_CONTRADICTORY
+    content["evidence_status"] = status.value
+    return canonical(content).decode(), status
 
 
 def code_of(error: BaseException) -> ErrorCode:

@@ -23,7 +23,7 @@ from contracts.strict_json import canonical, parse
 from worker.trace.bounds import cut
 
 MOST_REQUEST = 32_768
-MOST_RESULT = 131_072
+MOST_RESULT = 262_144
 MOST_PREVIEW = 2_048
 MOST_ERROR = 500
 MOST_DETAILS = 8_192
@@ -31,7 +31,7 @@ MOST_DETAILS = 8_192
 
 
 class ErrorCode(StrEnum):
-    """Why a record is an ERROR. It opens the error message; words of the tool may follow."""
+    """Why a record is an ERROR; words of the tool may follow. The last ones are of transcripts."""
 
     TOOL_FAILED = "TOOL_FAILED"
     TOOL_TIMED_OUT = "TOOL_TIMED_OUT"
@@ -45,14 +45,20 @@ class ErrorCode(StrEnum):
     PROJECTION_INVALID = "PROJECTION_INVALID"
     PROJECTION_CONTRADICTORY = "PROJECTION_CONTRADICTORY"
     RESULT_TOO_LARGE = "RESULT_TOO_LARGE"
+    NO_RESULT = "NO_RESULT"
+    RESULT_WITHOUT_CONTENT = "RESULT_WITHOUT_CONTENT"
+    RESULT_INCOMPLETE = "RESULT_INCOMPLETE"
+    RESULT_NOT_JSON = "RESULT_NOT_JSON"
+    ARGUMENTS_NOT_A_JSON_OBJECT = "ARGUMENTS_NOT_A_JSON_OBJECT"
+    ARGUMENTS_WITHOUT_COMMAND = "ARGUMENTS_WITHOUT_COMMAND"
 
 
 @dataclass(frozen=True)
 class Ended:
-    """When a call ended, and how long it took in milliseconds."""
+    """When a call ended, and how long it took in milliseconds, as far as that is known."""
 
-    at: datetime
-    duration_ms: int
+    at: datetime | None = None
+    duration_ms: int | None = None
 
 
 def readable_request(request: Any) -> tuple[dict[str, JsonValue], ErrorCode | None]:
@@ -107,14 +113,15 @@ def ready(
 def failed(
     record: InvocationRecord,
     ended: Ended,
-    code: ErrorCode,
-    words: str = "",
+    message: str,
     *,
     shown: str = "",
     retrieval: Retrieval | None = None,
 ) -> InvocationRecord:
-    """The record of a call that failed, or whose result cannot be projected."""
-    message = f"{code}: {words}" if words.strip() else code.value
+    """The record of a call that failed, or whose result cannot be projected.
+
+    ``message`` is an ErrorCode, words behind one, or the words of the tool alone.
+    """
     return record.model_copy(
         update={
             "lifecycle": Lifecycle.ERROR,
@@ -130,7 +137,7 @@ def failed(
 
 
 def _end(ended: Ended) -> dict[str, object]:
-    return {"completed_at": ended.at, "duration_ms": max(0, ended.duration_ms)}
+    return {"completed_at": ended.at, "duration_ms": ended.duration_ms}
 
 
 def _preview(shown: str) -> dict[str, object]:

@@ -67,6 +67,13 @@ def failure_in(output: str) -> str | None:
     return None
 
 
+def failure_of(text: str | None) -> str:
+    """The reason of a result that its format marks as a failure: its first line, bounded."""
+    lines = (text or "").splitlines()
+    told = next((line for line in lines if not is_blank(line)), "The tool failed and said nothing.")
+    return told[:_LONGEST_REASON]
+
+
 def _json(text: str) -> Any:
     try:
         return parse(text)
