@@ -264,6 +264,19 @@ def test_logs_hold_no_address_no_key_and_no_text(
         assert word not in logged
 
 
+@pytest.mark.parametrize("status", [401, 404, 503])
+def test_a_status_that_refuses_is_told_to_those_who_run_the_worker(
+    status: int, server: FaultServer, model: OpenAIModel, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A wrong key or address ends every run alike, so the log must say which it was."""
+    server.script(Reply(http(status, SECRET.encode())))
+    with pytest.raises(ModelFailure):
+        model.ask(CALL)
+    assert [one.getMessage() for one in caplog.records if one.levelno >= logging.WARNING] == [
+        f"the model's server refused run_id={CALL.run_id} status={status}"
+    ]
+
+
 def test_many_calls_are_open_at_once(server: FaultServer, model: OpenAIModel) -> None:
     """A hundred waiting threads share one loop: slow answers overlap."""
     server.otherwise = says(completion("slow"), delay=0.5)

@@ -30,6 +30,7 @@ from worker.ports import (
     ModelCall,
     ModelFailure,
     ModelOffSchema,
+    ModelTimeout,
     ModelTransport,
     ModelUnparseable,
 )
@@ -101,7 +102,11 @@ class OpenAIModel:
             temperature=self._settings.temperature,
             token_limit_field=self._settings.token_limit_field,
         )
-        outcome = self._calls.run(call.run_id, call.timeout, lambda: self._converse(call, body))
+        try:
+            outcome = self._calls.run(call.run_id, call.timeout, lambda: self._converse(call, body))
+        except ModelTimeout:
+            logger.warning("a model call ran out of time run_id=%s", call.run_id)
+            raise
         if isinstance(outcome, ModelFailure):
             raise outcome
         return outcome
@@ -131,9 +136,15 @@ class OpenAIModel:
             finally:
                 await unread.response.aclose()
         except _Answered as answered:
+            # A wrong address (404) and a wrong key (401) show nowhere else.
+            logger.warning(
+                "the model's server refused run_id=%s status=%d", call.run_id, answered.status
+            )
             return answered.failure
         except Exception as error:  # noqa: BLE001 - whatever broke, there is no answer
-            logger.info("a model call broke off: %s", type(error).__name__)
+            logger.warning(
+                "a model call broke off run_id=%s error=%s", call.run_id, type(error).__name__
+            )
             return ModelTransport()
 
     def _client(self) -> AsyncOpenAI:
@@ -151,7 +162,8 @@ class OpenAIModel:
 class _Answered(Exception):
     """The status tells the outcome; raised before the SDK would read an error's body whole."""
 
-    def __init__(self, failure: ModelFailure) -> None:
+    def __init__(self, status: int, failure: ModelFailure) -> None:
+        self.status = status
         self.failure = failure
 
 
@@ -160,7 +172,7 @@ async def _stop_at_errors(response: httpx2.Response) -> None:
         response.status_code, response.headers.get("retry-after"), datetime.now(UTC)
     )
     if failure is not None:
-        raise _Answered(failure)
+        raise _Answered(response.status_code, failure)
 
 
 async def _read(response: httpx2.Response, call: ModelCall) -> ModelAnswer | ModelFailure:
