@@ -7,7 +7,7 @@ see different documents, so each is an error here.
 
 import json
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -39,26 +39,17 @@ def read(data: bytes | str) -> Any:
 
     Raises StrictJsonError for what cannot be placed: NOT_UTF8, NOT_JSON, TOO_DEEP.
     """
-    try:
-        text = data.decode("utf-8") if isinstance(data, bytes) else data
-    except UnicodeDecodeError:
-        raise StrictJsonError("NOT_UTF8") from None
-    try:
-        value = json.loads(
-            text, object_pairs_hook=_object, parse_constant=_constant, parse_float=_float
-        )
-    except RecursionError:
-        raise StrictJsonError("TOO_DEEP") from None
-    except ValueError:
-        raise StrictJsonError("NOT_JSON") from None
-    return _checked(value, 0)
+    text = _text(data)
+    return _checked(_decoded(_PLACING, text), 0)
 
 
 def parse(data: bytes | str) -> Any:
     """Parse a document that is strict throughout; raises StrictJsonError otherwise."""
-    value = read(data)
-    for flaw in flaws(value):
-        raise StrictJsonError(flaw.code)
+    text = _text(data)
+    value = _decoded(_STRICT, text)
+    if _may_be_deep(text) or _may_hold_surrogates(text):
+        for flaw in flaws(_checked(value, 0)):
+            raise StrictJsonError(flaw.code)
     return value
 
 
@@ -81,6 +72,33 @@ def canonical(value: Any) -> bytes:
     ).encode()
 
 
+def _text(data: bytes | str) -> str:
+    try:
+        return data.decode("utf-8") if isinstance(data, bytes) else data
+    except UnicodeDecodeError:
+        raise StrictJsonError("NOT_UTF8") from None
+
+
+def _decoded(decoder: json.JSONDecoder, text: str) -> Any:
+    try:
+        return decoder.decode(text)
+    except StrictJsonError:
+        raise
+    except RecursionError:
+        raise StrictJsonError("TOO_DEEP") from None
+    except ValueError:
+        raise StrictJsonError("NOT_JSON") from None
+
+
+def _may_be_deep(text: str) -> bool:
+    return text.count("[") + text.count("{") > MAX_DEPTH
+
+
+def _may_hold_surrogates(text: str) -> bool:
+    """In text that came as UTF-8 only an escape can make one; other text may hold one itself."""
+    return "\\u" in text or not (text.isascii() or _encodes(text))
+
+
 def _object(pairs: list[tuple[str, Any]]) -> Any:
     found = dict(pairs)
     return found if len(found) == len(pairs) else Flaw("DUPLICATE_KEY")
@@ -93,6 +111,26 @@ def _constant(_: str) -> Flaw:
 def _float(text: str) -> Any:
     number = float(text)
     return number if math.isfinite(number) else Flaw("NOT_FINITE")
+
+
+def _or_raise(hook: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """Make a hook raise its flaw instead of placing it."""
+
+    def strict(given: Any) -> Any:
+        value = hook(given)
+        if isinstance(value, Flaw):
+            raise StrictJsonError(value.code)
+        return value
+
+    return strict
+
+
+_PLACING = json.JSONDecoder(object_pairs_hook=_object, parse_constant=_constant, parse_float=_float)
+_STRICT = json.JSONDecoder(
+    object_pairs_hook=_or_raise(_object),
+    parse_constant=_or_raise(_constant),
+    parse_float=_or_raise(_float),
+)
 
 
 def _checked(value: Any, depth: int) -> Any:

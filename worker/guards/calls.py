@@ -74,7 +74,8 @@ def read_call(
 
 def _owned(run_id: str, tool_call_id: str, stored: bytes) -> InvocationRecord:
     try:
-        record = InvocationRecord.model_validate_json(canonical(parse(stored)))
+        parse(stored)  # what it passes, both parsers read alike
+        record = InvocationRecord.model_validate_json(stored)
     except (StrictJsonError, ValidationError):
         raise _RefusedError(ViolationCode.RECORD_UNREADABLE) from None
     if record.run_id != run_id:
@@ -137,6 +138,6 @@ def _answered(record: InvocationRecord, projection: AnyProjection) -> tuple[dict
     if any(raw.get(name) != getattr(record, name) for name in REPEATED):
         raise _RefusedError(ViolationCode.PROJECTION_MISMATCH)
     try:
-        return raw, projection.result.model_validate_json(canonical(raw))
+        return raw, projection.result.model_validate_json(record.agent_result or "")
     except ValidationError:
         raise _RefusedError(ViolationCode.PROJECTION_INVALID) from None
