@@ -39,6 +39,10 @@ AWAY = (
 )
 """What a client sees of a store or broker that is away."""
 PRODUCERS, CANCELLERS = 3, 3
+MOST_OPEN = 100
+"""Open runs at which a producer waits: a slow machine takes longer, and is no other test."""
+PATIENCE = 120.0
+"""Seconds after which whoever was not heard gives up."""
 AGAIN = 0.2
 """Seconds before a producer tries again what was not taken."""
 
@@ -67,7 +71,6 @@ class Agents:
         self._done = Event()
         self._threads = [self._thread(self._produce) for _ in range(PRODUCERS)]
         self._cancellers = [self._thread(self._cancel_due) for _ in range(CANCELLERS)]
-        self._gives_up = self._begun + seconds + 120.0
 
     def start(self) -> None:
         for thread in (*self._threads, *self._cancellers):
@@ -103,6 +106,8 @@ class Agents:
             if plan is None:
                 return
             wait_for(self._begun + number * self._pace)
+            while self._insist(self._house.open_runs) > MOST_OPEN:
+                time.sleep(AGAIN)
             self._play(plan, client, writer)
 
     def _play(self, plan: Plan, client: StageClient, writer: InvocationWriter) -> None:
@@ -197,12 +202,13 @@ class Agents:
 
     def _insist(self, speak: Callable[[], T]) -> T:
         """Try until it is taken, as a producer does that must not lose what it says."""
+        gives_up = time.monotonic() + PATIENCE
         while True:
             try:
                 return speak()
             except AWAY as error:
                 self.retries += 1
-                if time.monotonic() > self._gives_up:
+                if time.monotonic() > gives_up:
                     raise Silenced(type(error).__name__) from error
             time.sleep(AGAIN)
 

@@ -35,6 +35,9 @@ RESTART = 0.3
 BROKER_PATIENCE = 3.0
 """Seconds that the broker has to bring a submitted draft; half a minute in production."""
 
+CHAOS = {**QUICK, "RELEASE_RESEND_FIRST": "4", "RELEASE_RESEND_MAX": "60"}
+"""Steps that wait in a long queue must not be sent again faster than workers can take them."""
+
 _ROOT = Path(__file__).resolve().parents[2]
 _WORKER = (
     *(sys.executable, "-m", "celery", "-A", "worker.app", "worker"),
@@ -162,6 +165,10 @@ class House:
             ):
                 self.redis.zadd(self.keys.inbox, {name: now - 60}, xx=True)
 
+    def open_runs(self) -> int:
+        """How many runs are under way; raises redis.RedisError."""
+        return int(self.redis.zcard(self.keys.open_runs))
+
     def left(self) -> dict[str, int]:
         """What is still on its way; raises redis.RedisError."""
         counts = {
@@ -180,9 +187,7 @@ class House:
         if self._supervisor.ident is not None:
             self._supervisor.join()
         for one in (*self.workers, *self.relays):
-            one.signal(signal.SIGCONT)
-            one.process.stop()
-            one.signal(signal.SIGKILL)
+            one.process.kill()  # they were made for dying
         self.redis.close()
 
 
@@ -198,7 +203,7 @@ def house_on(broker: Kind, logs: Path) -> Iterator[House]:
             "RELEASE_BROKER_URL": "" if rabbit is None else rabbit.url,
             "OPENAI_BASE_URL": judge.base_url,
             "OPENAI_API_KEY": "none",
-            **QUICK,
+            **CHAOS,
         }
         house = House(store, rabbit, judge, logs, environment)
         stack.callback(house.stop)
