@@ -28,7 +28,7 @@ DUTIES: tuple[tuple[str, Callable[[Stage], int]], ...] = (
 
 def run_relay(stage: Stage, lease: RedisLease, stop: Event, interval: float) -> None:
     """Work until ``stop`` is set, looking every ``interval`` seconds."""
-    active = False
+    active: bool | None = None  # the first look is told, too: a silent relay looks like none
     while not stop.wait(interval):
         try:
             held = lease.hold()
