@@ -6,6 +6,7 @@ the app is first configured, and clients are made in the process that uses them.
 
 import logging
 import os
+from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
@@ -28,7 +29,8 @@ from worker.adapters.redis_records import (
     RedisOutbox,
     RedisRecords,
 )
-from worker.guards.tools import BUILT_IN
+from worker.guards.tools import AnyProjection
+from worker.guards.tools.registered import WrongTool, all_tools
 from worker.settings import Settings, WrongSettings, read_settings
 from worker.stage.engine import Stage
 
@@ -96,6 +98,18 @@ def celery_settings() -> dict[str, Any]:
     }
 
 
+@cache
+def tools() -> Mapping[str, AnyProjection]:
+    """The tools that can be cited, those of installed packages among them.
+
+    Raises SystemExit with a sentence about a package's tool that cannot be used.
+    """
+    try:
+        return all_tools()
+    except WrongTool as error:
+        raise SystemExit(f"release-stage: {error}") from None
+
+
 def build_stage(celery: Celery, chosen: Settings) -> Stage:
     """Build the stage with real adapters. Nothing connects before it is used."""
     client = redis.Redis.from_url(
@@ -128,7 +142,7 @@ def build_stage(celery: Celery, chosen: Settings) -> Stage:
         ),
         sender=KombuSender(chosen.broker(), broker_options(chosen)),
         dispatcher=tasks.CeleryDispatcher(celery, chosen.policy()),
-        tools=BUILT_IN,
+        tools=tools(),
         policy=chosen.policy(),
         limits=chosen.limits(),
         locale=chosen.locale,
@@ -173,6 +187,7 @@ def examine_store() -> tuple[str, ...]:
 
 @worker_init.connect(weak=False)
 def _before_work(**_: Any) -> None:
+    tools()
     examine_store()
 
 

@@ -1,4 +1,4 @@
-"""What a person types: ``release-stage demo | relay | show | cancel | settings | judge``."""
+"""What a person types: ``release-stage demo | relay | show | import | cancel | ...``."""
 
 import argparse
 import json
@@ -6,6 +6,10 @@ import logging
 import signal
 import socket
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from datetime import datetime
 from os import getpid
 from pathlib import Path
 from threading import Event
@@ -13,10 +17,23 @@ from threading import Event
 import redis
 from pydantic import TypeAdapter, ValidationError
 
-from contracts.base import RunId
+from contracts.base import RunId, Timestamp
+from contracts.messages import DraftReady
+from contracts.strict_json import StrictJsonError
 from worker.adapters.keys import Keys
 from worker.adapters.redis_lease import RedisLease
 from worker.app import examine_store, settings, stage
+from worker.client import InvocationReader, InvocationWriter, StageClient, TooLarge
+from worker.client.importing import (
+    FORMATS,
+    UnreadableFile,
+    draft_ready,
+    read_file,
+    read_text,
+    store,
+)
+from worker.client.showing import shown_trace
+from worker.client.transcripts import TranscriptError
 from worker.offline.demo import run_demo
 from worker.offline.judge import main as serve_judge
 from worker.ports import StoreUnavailable
@@ -29,6 +46,7 @@ from worker.stage.show import show
 log = logging.getLogger("release_stage")
 
 _RUN_ID: TypeAdapter[str] = TypeAdapter(RunId)
+_TIMESTAMP: TypeAdapter[datetime] = TypeAdapter(Timestamp)
 _INTERRUPTED = 130
 """The exit code by which a shell knows Ctrl-C."""
 
@@ -60,6 +78,17 @@ def _parser() -> argparse.ArgumentParser:
     shown = commands.add_parser("show", help="print a run's record, reasons included")
     shown.add_argument("run_id", type=_run_id)
     shown.set_defaults(run=_show)
+
+    imported = commands.add_parser("import", help="store what an agent recorded, in its format")
+    imported.add_argument("file", type=Path)
+    imported.add_argument("--format", choices=FORMATS, required=True)
+    imported.add_argument("--run-id", type=_run_id, required=True)
+    imported.add_argument("--session-id", help="the run's id without it")
+    imported.add_argument("--began-at", type=_moment, help="RFC 3339; the file's time without it")
+    imported.add_argument("--query", default="", help="the question; the file's own without it")
+    imported.add_argument("--draft", type=Path, help="a file with the draft's JSON")
+    imported.add_argument("--submit", action="store_true", help="submit the draft")
+    imported.set_defaults(run=_import)
 
     cancelled = commands.add_parser("cancel", help="end a run without a release")
     cancelled.add_argument("run_id", type=_run_id)
@@ -94,10 +123,73 @@ def _relay(_: argparse.Namespace) -> int:
 
 def _show(chosen: argparse.Namespace) -> int:
     evaluation = show(stage().records, settings().policy(), chosen.run_id)
-    if evaluation is None:
+    with _store() as client:
+        trace = shown_trace(InvocationReader(client, prefix=settings().key_prefix), chosen.run_id)
+    if evaluation is None and trace is None:
         return _complain(f"there is no run {chosen.run_id}", 1)
-    _print(json.dumps(evaluation, indent=2, ensure_ascii=False))
+    told = (evaluation or {}) | ({"trace": trace} if trace else {})
+    _print(json.dumps(told, indent=2, ensure_ascii=False))
     return 0
+
+
+def _import(chosen: argparse.Namespace) -> int:
+    run_id, session_id = chosen.run_id, chosen.session_id or chosen.run_id
+    if chosen.submit and chosen.draft is None:
+        return _complain("--submit needs --draft", 2)
+    try:
+        transcript = read_file(
+            chosen.file,
+            chosen.format,
+            run_id=run_id,
+            session_id=session_id,
+            query=chosen.query,
+            began_at=chosen.began_at,
+        )
+        draft = read_text(chosen.draft) if chosen.draft else ""
+    except UnreadableFile as error:
+        return _complain(str(error), 1)
+    except TranscriptError as error:
+        return _complain(f"{chosen.file}: reading stopped: {error}; nothing is stored", 1)
+    with _store() as client:
+        writer = InvocationWriter(client, prefix=settings().key_prefix, keep=settings().retention)
+        stored = store(transcript, writer, run_id, session_id)
+        told = InvocationReader(client, prefix=settings().key_prefix)
+        trace = shown_trace(told, run_id) or {}
+    told_of = {"run_id": run_id, **asdict(stored), "session_counts": trace.get("session_counts")}
+    if chosen.submit:
+        message = draft_ready(
+            transcript, draft, run_id=run_id, session_id=session_id, query=chosen.query
+        )
+        try:
+            told_of["message_id"] = _submit(message)
+        except (TooLarge, StrictJsonError) as error:
+            return _complain(f"the draft cannot be submitted: {error}; the records are stored", 1)
+    _print(json.dumps(told_of, indent=2, ensure_ascii=False))
+    if stored.refused:
+        return _complain("other records of these calls are final; those stand", 1)
+    return 0
+
+
+def _submit(message: DraftReady) -> str:
+    client = StageClient(settings().redis_url, settings().broker(), prefix=settings().key_prefix)
+    try:
+        return client.submit_draft(message)
+    except redis.RedisError as error:
+        raise StoreUnavailable(type(error).__name__) from None
+    finally:
+        client.close()
+
+
+@contextmanager
+def _store() -> Iterator[redis.Redis]:
+    """The stage's Redis, with its own errors told like those of the stage."""
+    client = redis.Redis.from_url(settings().redis_url)
+    try:
+        yield client
+    except redis.RedisError as error:
+        raise StoreUnavailable(type(error).__name__) from None
+    finally:
+        client.close()
 
 
 def _cancel(chosen: argparse.Namespace) -> int:
@@ -134,6 +226,13 @@ def _run_id(text: str) -> str:
             "a run id has 1 to 128 letters, digits, dots, hyphens and underscores, "
             "a letter or digit first"
         ) from None
+
+
+def _moment(text: str) -> datetime:
+    try:
+        return _TIMESTAMP.validate_python(text)
+    except ValidationError:
+        raise argparse.ArgumentTypeError("a time looks like 2026-01-31T12:00:00Z") from None
 
 
 def _print(text: str) -> None:

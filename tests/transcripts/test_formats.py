@@ -152,62 +152,13 @@ def test_secrets_are_masked_and_sizes_bounded(name: str) -> None:
 
 
 texts = st.text(st.characters(codec=None), max_size=8)
-words = st.sampled_from(
-    [
-        "user",
-        "human",
-        "ai",
-        "tool",
-        "assistant",
-        "function_call",
-        "function_call_output",
-        "message",
-        "tool_use",
-        "tool_result",
-        "text",
-        "c1",
-        "bash",
-        "execute_tool",
-        "constructor",
-        "1",
-    ]
-)
-keys = st.sampled_from(
-    [
-        "role",
-        "type",
-        "content",
-        "call_id",
-        "name",
-        "arguments",
-        "output",
-        "id",
-        "input",
-        "data",
-        "tool_use_id",
-        "tool_calls",
-        "tool_call_id",
-        "args",
-        "kwargs",
-        "text",
-        "status",
-        "is_error",
-        "resourceSpans",
-        "scopeSpans",
-        "spans",
-        "attributes",
-        "key",
-        "value",
-        "stringValue",
-        "intValue",
-        "doubleValue",
-        "kvlistValue",
-        "values",
-        "spanId",
-        "traceId",
-        "startTimeUnixNano",
-    ]
-)
+WORDS = """user human ai tool assistant function_call function_call_output message tool_use
+tool_result text c1 bash execute_tool constructor 1"""
+KEYS = """role type content call_id name arguments output id input data tool_use_id tool_calls
+tool_call_id args kwargs text status is_error resourceSpans scopeSpans spans attributes key value
+stringValue intValue doubleValue kvlistValue values spanId traceId startTimeUnixNano"""
+words = st.sampled_from(WORDS.split())
+keys = st.sampled_from(KEYS.split())
 anything = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | texts | words,
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(keys, inner, max_size=5),
