@@ -2,7 +2,16 @@
 
 from typing import Any
 
-from contracts.channels import CONTROL, DEAD, DRAFTS, EVENTS, REPLY_PREFIX, REQUESTS, RESULTS
+from contracts.channels import (
+    CONTROL,
+    DEAD,
+    DRAFTS,
+    EVENTS,
+    REPLY_PREFIX,
+    REQUESTS,
+    RESULTS,
+    SHADOW,
+)
 from contracts.envelope import MEDIA_TYPE, MESSAGES
 from contracts.messages import (
     CancelRun,
@@ -54,6 +63,9 @@ def document() -> dict[str, Any]:
             "requests": _queue(
                 REQUESTS, "Evidence asked for; only without a reply queue.", EvidenceRequested
             ),
+            "shadow": _queue(
+                SHADOW, "Endings of a stage that only watches; they go nowhere else.", *_ENDINGS
+            ),
             "dead": {
                 "address": DEAD,
                 "description": "What could not be read or was refused, untouched.",
@@ -64,6 +76,7 @@ def document() -> dict[str, Any]:
             "judgeDraft": _operation("receive", "drafts"),
             "cancelRun": _operation("receive", "control"),
             "publishEnding": _operation("send", "results"),
+            "publishShadow": _operation("send", "shadow"),
             "requestEvidence": _operation("send", "requests"),
             "answerSender": _operation("send", "reply"),
             "park": _operation("send", "dead"),
