@@ -56,9 +56,8 @@ def read_call(
 ) -> VerifiedCall | ViolationCode:
     """Check one record against the run, the id that cites it and its tool's projection.
 
-    The rules are those of "Current Run canonical invocation ownership" and of the
-    strict projections; the first that is broken is returned. Whether the draft may
-    use the call as it does is not decided here.
+    The rules are those of the spec ``evidence-check``; the first that is broken is
+    returned. Whether the draft may use the call as it does is not decided here.
     """
     if stored is None:
         return ViolationCode.RECORD_MISSING

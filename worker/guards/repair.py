@@ -1,8 +1,8 @@
 """The evidence repair: prompt, question, parser, and the proof that no word was changed.
 
-From "Evidence repair is single-turn and semantics-preserving". The agent is the
-report's only author. A repair may mend ids and references; what a reader can see is
-compared to the code point, and what is published keeps the author's own text.
+See the spec ``evidence-repair``. The agent is the report's only author. A repair may
+mend ids and references; what a reader can see is compared to the code point, and what
+is published keeps the author's own text.
 """
 
 from collections.abc import Sequence

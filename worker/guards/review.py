@@ -1,8 +1,8 @@
 """The semantic review: prompt, question and parser of the answer, in one place.
 
-From "Isolated single-turn SemanticGuard": a fresh question that holds the query, what
-a reader would see, and the verified evidence. There is no default in a verdict: an
-answer that is not exactly one of the two is a failure.
+See the spec ``semantic-review``: a fresh question that holds the query, what a reader
+would see, and the verified evidence. There is no default in a verdict: an answer that
+is not exactly one of the two is a failure.
 """
 
 from dataclasses import dataclass

@@ -1,7 +1,6 @@
 """The rules that a concluded draft must keep by itself, before any record is read.
 
-From ``single-react-evidence-semantic-guards``, "Deterministic Draft and evidence
-validation". A draft without a conclusion is not held to them.
+See the spec ``evidence-check``. A draft without a conclusion is not held to them.
 """
 
 from collections.abc import Iterator, Set
