@@ -21,6 +21,9 @@ class FallbackType(StrEnum):
 COMPOSED = frozenset({FallbackType.LOW_CONFIDENCE, FallbackType.CLAIMS_REJECTED})
 """Endings of claims that carry a composed answer beside the fixed words."""
 
+OF_CLAIMS = COMPOSED | {FallbackType.PRE_VERIFICATION}
+"""Endings that only a run of claims can have; the others belong to drafts."""
+
 
 Locale = Literal["en", "zh-CN"]
 
