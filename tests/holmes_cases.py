@@ -87,17 +87,17 @@ class HolmesCase:
         return read_holmes(self.other_file, other_run_id) if self.other_file else None
 
 
-def _normal(analysis_id: str, text: str, *calls: str) -> Analysis:
+def normal(analysis_id: str, text: str, *calls: str) -> Analysis:
     return Analysis(analysis_id=analysis_id, kind=NORMAL, text=text, tool_call_ids=calls)
 
 
-def _nothing_found(analysis_id: str, text: str, *calls: str) -> Analysis:
+def nothing_found(analysis_id: str, text: str, *calls: str) -> Analysis:
     return Analysis(
         analysis_id=analysis_id, kind=NEGATIVE_OBSERVATION, text=text, tool_call_ids=calls
     )
 
 
-def _with_analysis(draft: DiagnosisDraft, changed: Analysis) -> DiagnosisDraft:
+def with_analysis(draft: DiagnosisDraft, changed: Analysis) -> DiagnosisDraft:
     analyses = tuple(
         changed if analysis.analysis_id == changed.analysis_id else analysis
         for analysis in draft.analyses
@@ -106,7 +106,7 @@ def _with_analysis(draft: DiagnosisDraft, changed: Analysis) -> DiagnosisDraft:
     return draft.model_copy(update={"analyses": analyses})
 
 
-def _with_conclusion(draft: DiagnosisDraft, text: str) -> DiagnosisDraft:
+def with_conclusion(draft: DiagnosisDraft, text: str) -> DiagnosisDraft:
     assert draft.conclusion is not None
     return draft.model_copy(
         update={"conclusion": draft.conclusion.model_copy(update={"text": text})}
@@ -122,28 +122,28 @@ _TOKEN_EXPIRY = DiagnosisDraft(
         based_on_analysis_ids=("now", "before", "log", "count"),
     ),
     analyses=(
-        _normal("now", "The deployment sets JWT_TOKEN_EXPIRY to 60.", "call_008"),
-        _normal(
+        normal("now", "The deployment sets JWT_TOKEN_EXPIRY to 60.", "call_008"),
+        normal(
             "before",
             "Revision 1 had JWT_TOKEN_EXPIRY at 3600. The change cause of revision 2 is"
             ' "Update JWT token expiry configuration".',
             "call_009",
             "call_004",
         ),
-        _normal(
+        normal(
             "log",
             "The log of auth-service-7f8d9c5b4-k6m2n shows JWT tokens generated with an expiry of"
             " 60 seconds, and validation failing with Token expired, for example at"
             " 2025-10-08T15:16:30Z for a token issued at 2025-10-08T15:15:22Z.",
             "call_006",
         ),
-        _normal(
+        normal(
             "count",
             "The log of that pod counts 199 token validation requests and 156 with Token expired.",
             "call_015",
             "call_013",
         ),
-        _normal(
+        normal(
             "deployed",
             "The pod was created at 14:45:00. The image of the deployment is"
             " auth-service:v2.3.1-abc123f.",
@@ -176,42 +176,42 @@ _SLOW_GATEWAY = DiagnosisDraft(
         based_on_analysis_ids=("cpu", "profile", "requests", "database", "external"),
     ),
     analyses=(
-        _normal("pods", "The api-gateway pods are Running with 0 restarts since 12h.", "call_002"),
-        _normal(
+        normal("pods", "The api-gateway pods are Running with 0 restarts since 12h.", "call_002"),
+        normal(
             "cpu",
             "The pods use 892m, 867m and 918m of CPU. The CPU limit is 1.",
             "call_004",
             "call_005",
         ),
-        _nothing_found(
+        nothing_found(
             "no-errors",
             "A search for error, warn, exception or fail in the log of"
             " api-gateway-8d7f6c5b9-h3k4m found no line.",
             "call_007",
         ),
-        _normal(
+        normal(
             "requests",
             "All requests in the log answer 200 OK; the fastest took 445ms, the slowest 556ms.",
             "call_008",
         ),
-        _normal(
+        normal(
             "database",
             "Each database query in the log completed in 48ms to 76ms.",
             "call_010",
         ),
-        _normal(
+        normal(
             "external",
             "The external API calls answered 200 OK; the fastest took 38ms, the slowest 55ms.",
             "call_012",
         ),
-        _normal(
+        normal(
             "profile",
             "The profiler lists validateEmailPattern() with 76.2% of total CPU time, called"
             " 45,231 times in the last hour with an average execution time of 8.7ms, and warns"
             " of a complex regex with nested lookaheads.",
             "call_014",
         ),
-        _normal(
+        normal(
             "changes",
             "The last change in the rollout history is revision 2, Update resource limits.",
             "call_015",
@@ -247,8 +247,8 @@ HOLMES_CASES: tuple[HolmesCase, ...] = (
     replace(
         _005,
         name="005: a fabricated call id",
-        draft=_with_analysis(
-            _TOKEN_EXPIRY, _normal("now", "The deployment sets JWT_TOKEN_EXPIRY to 60.", "call_099")
+        draft=with_analysis(
+            _TOKEN_EXPIRY, normal("now", "The deployment sets JWT_TOKEN_EXPIRY to 60.", "call_099")
         ),
         ending=BAD_EVIDENCE,
         violation=ViolationCode.RECORD_MISSING,
@@ -256,9 +256,9 @@ HOLMES_CASES: tuple[HolmesCase, ...] = (
     replace(
         _005,
         name="005: a helper's call as evidence",
-        draft=_with_analysis(
+        draft=with_analysis(
             _TOKEN_EXPIRY,
-            _normal("count", "All checks of the token expiry were completed.", "call_017"),
+            normal("count", "All checks of the token expiry were completed.", "call_017"),
         ),
         ending=BAD_EVIDENCE,
         violation=ViolationCode.RECORD_MISSING,
@@ -266,9 +266,9 @@ HOLMES_CASES: tuple[HolmesCase, ...] = (
     replace(
         _005,
         name="005: a call of another run",
-        draft=_with_analysis(
+        draft=with_analysis(
             _TOKEN_EXPIRY,
-            _normal("deployed", "A volume claim waits for its volume.", OTHER_CALL_ID),
+            normal("deployed", "A volume claim waits for its volume.", OTHER_CALL_ID),
         ),
         ending=BAD_EVIDENCE,
         violation=ViolationCode.RECORD_MISSING,
@@ -277,9 +277,9 @@ HOLMES_CASES: tuple[HolmesCase, ...] = (
     replace(
         _005,
         name="005: a wrong number",
-        draft=_with_analysis(
+        draft=with_analysis(
             _TOKEN_EXPIRY,
-            _normal(
+            normal(
                 "count",
                 "The log of that pod counts 199 token validation requests and 187 lines"
                 " with Token expired.",
@@ -292,7 +292,7 @@ HOLMES_CASES: tuple[HolmesCase, ...] = (
     replace(
         _005,
         name="005: an overclaim",
-        draft=_with_conclusion(
+        draft=with_conclusion(
             _TOKEN_EXPIRY,
             "The current deployment of auth-service lowered JWT_TOKEN_EXPIRY from 3600 to 60."
             " It locked out 12000 users and also brought down billing-service-eu-2.",
@@ -303,9 +303,9 @@ HOLMES_CASES: tuple[HolmesCase, ...] = (
     replace(
         _007,
         name="007: a positive claim on an empty result",
-        draft=_with_analysis(
+        draft=with_analysis(
             _SLOW_GATEWAY,
-            _normal("no-errors", "The log of the api-gateway shows timeouts.", "call_007"),
+            normal("no-errors", "The log of the api-gateway shows timeouts.", "call_007"),
         ),
         ending=BAD_EVIDENCE,
         violation=ViolationCode.KIND_STATUS_MISMATCH,
@@ -313,9 +313,9 @@ HOLMES_CASES: tuple[HolmesCase, ...] = (
     replace(
         _007,
         name="007: a negative claim on a result that is not empty",
-        draft=_with_analysis(
+        draft=with_analysis(
             _SLOW_GATEWAY,
-            _nothing_found("database", "The log holds no database query.", "call_010"),
+            nothing_found("database", "The log holds no database query.", "call_010"),
         ),
         ending=BAD_EVIDENCE,
         violation=ViolationCode.KIND_STATUS_MISMATCH,
@@ -323,8 +323,8 @@ HOLMES_CASES: tuple[HolmesCase, ...] = (
     replace(
         _007,
         name="007: a fabricated call id",
-        draft=_with_analysis(
-            _SLOW_GATEWAY, _normal("external", "The external API calls answered.", "call_112")
+        draft=with_analysis(
+            _SLOW_GATEWAY, normal("external", "The external API calls answered.", "call_112")
         ),
         ending=BAD_EVIDENCE,
         violation=ViolationCode.RECORD_MISSING,
@@ -332,9 +332,9 @@ HOLMES_CASES: tuple[HolmesCase, ...] = (
     replace(
         _007,
         name="007: a call of another run",
-        draft=_with_analysis(
+        draft=with_analysis(
             _SLOW_GATEWAY,
-            _normal("changes", "A volume claim waits for its volume.", OTHER_CALL_ID),
+            normal("changes", "A volume claim waits for its volume.", OTHER_CALL_ID),
         ),
         ending=BAD_EVIDENCE,
         violation=ViolationCode.RECORD_MISSING,
@@ -343,7 +343,7 @@ HOLMES_CASES: tuple[HolmesCase, ...] = (
     replace(
         _007,
         name="007: a wrong number",
-        draft=_with_conclusion(
+        draft=with_conclusion(
             _SLOW_GATEWAY,
             "The api-gateway is slow because validateEmailPattern() uses 96.2% of total CPU time"
             " and the pods are close to their CPU limit.",
@@ -353,7 +353,7 @@ HOLMES_CASES: tuple[HolmesCase, ...] = (
     replace(
         _007,
         name="007: an overclaim",
-        draft=_with_conclusion(
+        draft=with_conclusion(
             _SLOW_GATEWAY,
             "The api-gateway is slow because orders-db-replica-2 answers its queries only after"
             " 9000ms.",

@@ -5,10 +5,11 @@ from typing import Any
 import pytest
 
 from contracts.messages import DraftReady
-from tests.holmes_cases import HOLMES_CASES, SUCCEEDED, HolmesCase
+from tests.holmes_cases import SUCCEEDED, HolmesCase
+from tests.holmes_more_cases import ALL_CASES
 from tests.pipeline.harness import LocalStage, new_run_id
 
-each_case = pytest.mark.parametrize("case", HOLMES_CASES, ids=lambda case: case.name)
+each_case = pytest.mark.parametrize("case", ALL_CASES, ids=lambda case: case.name)
 
 
 @pytest.mark.scenario("transcripts", "Drafts about real recordings")

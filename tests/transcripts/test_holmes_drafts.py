@@ -5,13 +5,13 @@ import pytest
 from contracts.evidence import InvocationRecord, Lifecycle
 from tests.holmes_cases import (
     BAD_EVIDENCE,
-    HOLMES_CASES,
     HOLMES_FILES,
     OTHER_CALL_ID,
     SUCCEEDED,
     HolmesCase,
     read_holmes,
 )
+from tests.holmes_more_cases import ALL_CASES
 from worker.guards.calls import VerifiedCall, read_call
 from worker.guards.evidence import EvidenceReport, check_evidence
 from worker.guards.tools import BUILT_IN
@@ -20,7 +20,7 @@ from worker.offline.judge_rules import review
 
 RUN_ID = "run-1"
 
-each_case = pytest.mark.parametrize("case", HOLMES_CASES, ids=lambda case: case.name)
+each_case = pytest.mark.parametrize("case", ALL_CASES, ids=lambda case: case.name)
 
 
 def stored(record: InvocationRecord) -> bytes:
@@ -55,7 +55,7 @@ def test_the_judge_objects_to_facts_that_the_recording_does_not_hold(case: Holme
         assert judgement.supported == (case.ending == SUCCEEDED), judgement.reason
 
 
-@pytest.mark.parametrize("case", [c for c in HOLMES_CASES if c.other_file], ids=lambda c: c.name)
+@pytest.mark.parametrize("case", [c for c in ALL_CASES if c.other_file], ids=lambda c: c.name)
 def test_another_runs_record_in_the_place_of_ours_is_noticed(case: HolmesCase) -> None:
     """Even if a record of the other run is what the cited id leads to, it is refused."""
     other = case.other_transcript("run-2")
