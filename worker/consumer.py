@@ -4,6 +4,7 @@ The callback runs in the worker's main process, so it only admits: it checks the
 envelope, stores the raw bytes, enqueues the first step and acknowledges.
 """
 
+import json
 import logging
 from collections import deque
 from collections.abc import Callable
@@ -19,6 +20,7 @@ from worker.adapters.queues import broker_of
 from worker.ports import SendFailed, StoreUnavailable
 from worker.stage.admit import admit
 from worker.stage.engine import Stage
+from worker.task_messages import is_task, refuse_compression
 
 log = logging.getLogger("release_stage")
 
@@ -44,6 +46,18 @@ class StageConsumer(WorkerConsumer):
             for step in WorkerConsumer.Blueprint.default_steps
             if not step.endswith(":DelayedDelivery")
         )
+
+    def create_task_handler(self, *args: Any, **kwargs: Any) -> Callable[[Message], None]:
+        handle: Callable[[Message], None] = super().create_task_handler(*args, **kwargs)
+        refuse_compression()
+
+        def on_message(message: Message) -> None:
+            if is_task(message):
+                handle(message)
+            else:
+                self._keep(message)
+
+        return on_message
 
     def on_unknown_message(self, body: object, message: Message) -> None:
         self._keep(message)
@@ -85,6 +99,8 @@ def install(app: Celery, stage: Callable[[], Stage]) -> None:
                     channel,
                     queues=[queue],
                     on_message=self.on_message,
+                    # Its bytes are judged as they are, and refused.
+                    on_decode_error=lambda message, _: self.on_message(message),
                     accept=None,
                     auto_declare=True,
                 )
@@ -134,4 +150,7 @@ def install(app: Celery, stage: Callable[[], Stage]) -> None:
 
 def _raw(message: Message) -> bytes:
     body = message.body
-    return body.encode() if isinstance(body, str) else bytes(body or b"")
+    if isinstance(body, (bytes, bytearray, memoryview)):
+        return bytes(body)
+    text = body if isinstance(body, str) else json.dumps(body)
+    return text.encode("utf-8", "surrogatepass")

@@ -1,6 +1,5 @@
 """The Celery doors: decode, call one use case, hand on. No branch of the domain lives here."""
 
-import json
 import time
 from collections.abc import Callable
 from typing import Any
@@ -10,6 +9,7 @@ from celery import Celery, Task
 from celery.canvas import Signature
 from celery.exceptions import Ignore, Reject
 from celery.worker.request import Request
+from kombu.utils import json as kombu_json
 
 from contracts.strict_json import canonical
 from worker.adapters.queues import TASKS, broker_of, failures
@@ -145,7 +145,8 @@ def register(app: Celery, stage: Callable[[], Stage]) -> None:
 
         Whatever else it is called with is refused and kept, as a stranger's message would be.
         """
-        message = args[0] if len(args) == 1 and not kwargs else {"args": args, **kwargs}
+        alone = len(args) == 1 and not kwargs
+        message = args[0] if alone else {"args": args, "kwargs": kwargs}
         try:
             return admit(stage(), _raw(message), SUBMIT)
         except (StoreUnavailable, SendFailed):
@@ -161,9 +162,10 @@ def _raw(message: object) -> bytes:
         return message.encode("utf-8", "surrogatepass")
     try:
         return canonical(message)
-    except ValueError:
-        # NaN or a lone surrogate: written as it came, to be refused and kept.
-        return json.dumps(message).encode()
+    except (ValueError, TypeError):
+        # NaN, a lone surrogate, or what kombu made of an object with a "__type__": written as
+        # it came, to be refused or read strictly.
+        return str(kombu_json.dumps(message)).encode()
 
 
 def _register_step(app: Celery, stage: Callable[[], Stage], step: Step) -> None:
