@@ -1,4 +1,5 @@
-# Needs Python 3.11 or newer, and nothing else. Each target sets up .venv first.
+# Needs Python 3.11 or newer, and nothing else; `make test` wants rabbitmq-server, too.
+# Each target sets up .venv first.
 
 PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
 	$$p -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null \
