@@ -23,7 +23,8 @@ class Case:
     ``judge`` are its behaviours towards the run. ``then`` is tried again and again until it
     tells that it did what happens to the run meanwhile. ``crashes`` are points at which the
     run's processes die in any case, before the sweep adds one of its own. ``roles`` are the
-    processes whose points are swept.
+    processes whose points are swept. In a ``timed`` case a deadline decides which of its
+    points a run reaches, so that some may be missed.
     """
 
     name: str
@@ -34,6 +35,7 @@ class Case:
     crashes: tuple[str, ...] = ()
     then: Callable[[Lane, str], bool] | None = None
     roles: tuple[str, ...] = ("worker", "child", "relay")
+    timed: bool = False
 
 
 def _sound(run_id: str, **changes: Any) -> DraftReady:
@@ -131,7 +133,7 @@ ENDINGS = (
         "BUDGET_EXHAUSTED",
         lambda run_id: _sound(run_id, budget=Budget(model_calls=0)),
     ),
-    Case("deadline", "DEADLINE_EXCEEDED", _soon_over, (hang().always(),)),
+    Case("deadline", "DEADLINE_EXCEEDED", _soon_over, (hang().always(),), timed=True),
     Case(
         "started four times",
         "PROCESSING_FAILED",

@@ -58,5 +58,6 @@ ENDINGS = (
         _waiting,
         (_DOUBTS,),
         also=frozenset({"DEADLINE_EXCEEDED"}),
+        timed=True,
     ),
 )
