@@ -267,8 +267,8 @@ MORE_CASES: tuple[HolmesCase, ...] = (
     _003,
     _cites(
         _003,
-        "003: one good id and one made up",
-        normal("node", "Both pods run on worker-node-05.", "call_011", "call_0012"),
+        "003: the task list as evidence",
+        normal("node", "Both pods run on worker-node-05.", "call_001"),
         ViolationCode.RECORD_MISSING,
     ),
     _says(

@@ -1,0 +1,1 @@
+"""Programs to read and to run: see the README of each folder."""
