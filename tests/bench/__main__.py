@@ -9,7 +9,7 @@ import tempfile
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from tests.bench import cancelling, evidence, imports, low_load, rates, store
+from tests.bench import cancelling, evidence, imports, low_load, rates, recording, recovery, store
 from tests.bench.table import Row, heading, line
 
 PARTS: tuple[Callable[[Path], Iterable[Row]], ...] = (
@@ -19,6 +19,8 @@ PARTS: tuple[Callable[[Path], Iterable[Row]], ...] = (
     low_load.measure,
     cancelling.measure,
     rates.measure,
+    recovery.measure,
+    recording.measure,
 )
 
 
