@@ -74,7 +74,7 @@ class Settings(BaseSettings):
     attempt_timeout: Seconds = 60.0
     """Seconds for one model call, connecting and reading included."""
     review_total_timeout: Seconds = 100.0
-    """Seconds for all attempts of one review together; queueing does not count."""
+    """Seconds for all attempts of one review or verification; queueing does not count."""
     soft_margin: Seconds = 2.0
     """Seconds behind the attempt timeout at which Celery interrupts what the call missed."""
     hard_margin: Seconds = 5.0

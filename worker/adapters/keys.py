@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Keys:
-    """Agents write inbox and invocation keys; workers write runs, index and outbox."""
+    """Agents write inbox, invocations and counts; workers write runs, index and outbox."""
 
     prefix: str = "release:"
 

@@ -15,8 +15,9 @@ class Policy:
     hard_margin: float = 5.0
     """Celery's limits stand this far behind the boundary's deadline: they catch what it cannot."""
     review_total_timeout: float = 100.0
-    """All attempts of the semantic review together; queueing does not count."""
+    """All attempts of one review, or of one verification, together; queueing does not count."""
     review_attempts: int = 2
+    """Of the review of drafts, and of the verifier of claims."""
     repair_attempts: int = 1
     """0 turns the evidence repair off. More than one would be a retry loop."""
     light_soft_limit: float = 30.0

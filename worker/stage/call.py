@@ -1,4 +1,4 @@
-"""One attempt at a guard's model call: claim, ask, record. Shared by repair and review."""
+"""One attempt at a guard's model call: claim, ask, record. For repair, review, verifier."""
 
 import hashlib
 from collections.abc import Callable, Mapping

@@ -9,8 +9,8 @@ from worker.stage.check import QUESTION
 from worker.stage.engine import Report, Stage
 
 _OUTCOMES = {
-    "SUPPORTED": AttemptOutcome.SUPPORTED,
-    "UNSUPPORTED": AttemptOutcome.UNSUPPORTED,
+    guard.Verdict.SUPPORTED: AttemptOutcome.SUPPORTED,
+    guard.Verdict.UNSUPPORTED: AttemptOutcome.UNSUPPORTED,
 }
 
 
