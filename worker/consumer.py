@@ -15,7 +15,7 @@ from celery.worker.consumer import Consumer as WorkerConsumer
 from kombu import Consumer
 from kombu.message import Message
 
-from worker.adapters.plain_redis import accept_plain
+from worker.adapters.plain_redis import accept_plain, keep_whole
 from worker.adapters.queues import broker_of
 from worker.ports import SendFailed, StoreUnavailable
 from worker.stage.admit import admit
@@ -110,6 +110,7 @@ def install(app: Celery, stage: Callable[[], Stage]) -> None:
 
         def start(self, c: Any) -> None:
             self.timer = c.timer
+            keep_whole(c.task_consumer.channel)
             # Those of a lost connection are the broker's again.
             self.held: deque[Message] = deque()
             super().start(c)

@@ -132,3 +132,42 @@ def test_a_compressed_message_is_never_unpacked(either: LocalStage, queue: str) 
         )
     assert either.dead_letter(packed) in {"NOT_A_TASK", "NOT_UTF8", "NOT_JSON"}
     assert still_works(either)
+
+
+ITEMS: dict[str, Any] = {
+    "no JSON": "a draft",
+    "a number": 5,
+    "a list": [],
+    "no properties": {"body": "x"},
+    "no place": {"body": "x", "headers": {}, "properties": {"delivery_tag": "t"}},
+    "headers that are a list": {
+        "body": "e30=",
+        "headers": [1],
+        "properties": {
+            "body_encoding": "base64",
+            "delivery_tag": "t",
+            "delivery_info": {"exchange": "", "routing_key": "release.tasks"},
+        },
+    },
+    "an encoding that it has not": {
+        "body": "@@",
+        "headers": {},
+        "properties": {
+            "body_encoding": "base64",
+            "delivery_tag": "t",
+            "delivery_info": {"exchange": "", "routing_key": "release.tasks"},
+        },
+    },
+}
+
+
+@pytest.mark.scenario("admission", "A message on the task queue that is no task")
+@pytest.mark.parametrize("name", ITEMS)
+def test_an_item_that_kombu_did_not_write_ends_no_worker(stage: LocalStage, name: str) -> None:
+    """An agent with a Redis client and the wrong list would take one worker after the other."""
+    item = ITEMS[name]
+    text = item if isinstance(item, str) else json.dumps(item)
+    raw = f"{text}{' ' * (1 + uuid4().int % 4096)}".encode()
+    stage.redis.lpush("release.tasks", raw)
+    assert stage.dead_letter(raw) == "NOT_A_TASK"
+    assert still_works(stage)
