@@ -25,7 +25,15 @@ def main(arguments: list[str] | None = None) -> int:
     logs = logs_folder()
     print(f"broker {chosen.broker}, seed {seed}, logs in {logs}", flush=True)
     outcome = chaos(
-        Options(chosen.broker, chosen.runs, chosen.seconds, seed, chosen.pause, logs=logs)
+        Options(
+            chosen.broker,
+            chosen.runs,
+            chosen.seconds,
+            seed,
+            chosen.pause,
+            logs=logs,
+            tell=lambda line: print(line, flush=True),
+        )
     )
     print(outcome.report())
     return 0 if outcome.kept else 1

@@ -39,7 +39,7 @@ AWAY = (
 )
 """What a client sees of a store or broker that is away."""
 PRODUCERS, CANCELLERS = 3, 3
-MOST_OPEN = 100
+MOST_OPEN = 60
 """Open runs at which a producer waits: a slow machine takes longer, and is no other test."""
 PATIENCE = 120.0
 """Seconds after which whoever was not heard gives up."""
@@ -76,15 +76,16 @@ class Agents:
         for thread in (*self._threads, *self._cancellers):
             thread.start()
 
-    def join(self) -> None:
+    def join(self, seconds: float) -> bool:
         """Wait until all is submitted and every cancel said; raises what an agent raised."""
-        for thread in self._threads:
-            thread.join()
-        self._done.set()
-        for thread in self._cancellers:
-            thread.join()
+        until = time.monotonic() + seconds
+        for thread in (*self._threads, *self._cancellers):
+            thread.join(max(0.0, until - time.monotonic()))
+            if thread is self._threads[-1] and not any(one.is_alive() for one in self._threads):
+                self._done.set()
         if self.errors:
             raise self.errors[0]
+        return not any(thread.is_alive() for thread in (*self._threads, *self._cancellers))
 
     def _thread(self, work: Callable[[StageClient], None]) -> Thread:
         def guarded() -> None:

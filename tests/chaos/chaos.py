@@ -4,7 +4,7 @@ import re
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,6 +22,7 @@ from worker.run.state import Run
 
 SETTLE = 90.0
 """Seconds without any progress after which what is left counts as lost."""
+TELL = 10.0
 _RUN_ID = re.compile(rb"chaos-\d+-\d{6}")
 
 
@@ -36,6 +37,8 @@ class Options:
     pause: float
     logs: Path
     workers: int = 2
+    tell: Callable[[str], None] = lambda _: None
+    """Called with a line of progress now and then."""
 
 
 @dataclass
@@ -76,11 +79,15 @@ def chaos(options: Options) -> Outcome:
         planned = list(plans(options.seed, options.runs, plain=house.broker.is_rabbitmq))
         house.start(options.workers, relays=2)
         agents = Agents(house, planned, options.seconds)
-        fire = Fire(house, options.seed, options.pause)
+        runs = max(1, round(options.runs * options.pause / options.seconds / 2))
+        fire = Fire(
+            house, options.seed, options.pause, runs, progress=lambda: len(agents.submitted)
+        )
         agents.start()
         fire.start()
         try:
-            agents.join()
+            while not agents.join(TELL):
+                options.tell(f"{len(agents.submitted)} submitted, {fire.faults.total()} faults")
         finally:
             fire.put_out()
         left = settle(house)

@@ -4,6 +4,7 @@ import os
 import signal
 import time
 from collections import Counter
+from collections.abc import Callable
 from contextlib import suppress
 from random import Random
 from threading import Event, Thread
@@ -26,15 +27,24 @@ FIRST_CARDS = ("child", "redis", "worker", "relay")
 """Even a short fire has these."""
 LONGEST_OUTAGE = 1.5
 """Seconds that a killed server is away, beside its start."""
+LOOK = 0.1
 LONGEST_FREEZE = 9.0
 """Seconds that a worker stands still: longer than a lease."""
 
 
 class Fire(Thread):
-    """Deals faults until it is put out; then everything is up again, or it raised."""
+    """Deals faults until it is put out; then everything is up again, or it raised.
 
-    def __init__(self, house: House, seed: int, pause: float) -> None:
+    ``progress`` counts the runs submitted so far. Between two faults there are at least
+    ``runs`` of them and about ``pause`` seconds, so that a slow machine is not only burnt.
+    """
+
+    def __init__(
+        self, house: House, seed: int, pause: float, runs: int, progress: Callable[[], int]
+    ) -> None:
         super().__init__(name="fire")
+        self._runs = runs
+        self._progress = progress
         self.faults: Counter[str] = Counter()
         self.error: BaseException | None = None
         self._house = house
@@ -63,7 +73,13 @@ class Fire(Thread):
         self._cards = list(reversed(FIRST_CARDS))
         if self._house.rabbit is not None:
             self._cards.insert(1, "rabbitmq")
+        seen = 0
         while not self._out.wait(self._random.uniform(0.4, 1.6) * self._pause):
+            while self._progress() < seen + self._runs and not self._out.wait(LOOK):
+                self._thaw()
+            if self._out.is_set():
+                return
+            seen = self._progress()
             self._thaw()
             if not self._cards:
                 self._cards = [name for name, count in DECK.items() for _ in range(count)]

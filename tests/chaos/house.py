@@ -35,8 +35,13 @@ RESTART = 0.3
 BROKER_PATIENCE = 3.0
 """Seconds that the broker has to bring a submitted draft; half a minute in production."""
 
-CHAOS = {**QUICK, "RELEASE_RESEND_FIRST": "4", "RELEASE_RESEND_MAX": "60"}
-"""Steps that wait in a long queue must not be sent again faster than workers can take them."""
+CHAOS = {
+    **QUICK,
+    "RELEASE_RESEND_FIRST": "6",
+    "RELEASE_RESEND_MAX": "60",
+    "RELEASE_VISIBILITY_TIMEOUT": "12",
+}
+"""As in production, a step that only waits in a queue is seldom sent or delivered again."""
 
 _ROOT = Path(__file__).resolve().parents[2]
 _WORKER = (
