@@ -36,3 +36,13 @@ def test_index_without_its_entry_is_cleared_away(client: redis.Redis) -> None:
     client.zadd(keys.inbox, {"gone": 1.0})
     assert list(RedisInbox(client, keys).waiting(30, 10)) == []
     assert client.zcard(keys.inbox) == 0
+
+
+def test_strange_entries_keep_no_other_waiting(client: redis.Redis) -> None:
+    """Agents write here: a name that is no text, or another type under it, is cleared away."""
+    keys = Keys("inbox-test:")
+    client.zadd(keys.inbox, {b"\xff": 1.0, b"a-list": 2.0, b"sound": 3.0})
+    client.lpush(keys.inbox_entry("a-list"), "x")
+    client.set(keys.inbox_entry("sound"), b"body")
+    assert list(RedisInbox(client, keys).waiting(30, 10)) == [InboxEntry("sound", b"body")]
+    assert client.zcard(keys.inbox) == 1

@@ -99,3 +99,10 @@ def test_projecting_record_becomes_ready(client: redis.Redis) -> None:
     left = client.ttl(Keys(PREFIX).invocations("run-1"))
     assert isinstance(left, int)
     assert 90 <= left <= 100
+
+
+def test_records_of_another_type_are_not_there(client: redis.Redis) -> None:
+    """An agent that wrote a text where the hash should be has recorded nothing."""
+    keys = Keys(PREFIX)
+    client.set(keys.invocations("run-text"), "x")
+    assert RedisInvocations(client, keys).fetch("run-text", ["a", "b"]) == {"a": None, "b": None}

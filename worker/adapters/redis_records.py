@@ -38,6 +38,16 @@ def _reachable() -> Iterator[None]:
         raise StoreUnavailable(type(error).__name__) from None
 
 
+@contextmanager
+def _none_if_of_another_type() -> Iterator[None]:
+    """What an agent wrote as another type than agreed is as good as not there."""
+    try:
+        yield
+    except redis.ResponseError as error:
+        if not str(error).startswith("WRONGTYPE"):
+            raise
+
+
 class RedisRecords:
     """Implements ``Records``. Ended runs and cancel marks live for ``retention`` seconds."""
 
@@ -184,12 +194,22 @@ class RedisInbox:
             )
             found = []
             for name in names:
-                body = self._client.get(self._keys.inbox_entry(name.decode()))
+                body = self._body(name)
                 if body is None:
                     self._client.zrem(self._keys.inbox, name)
                 else:
                     found.append(InboxEntry(name.decode(), body))
         return found
+
+    def _body(self, name: bytes) -> bytes | None:
+        """The message under a name. Agents write here, so neither need be what it should."""
+        try:
+            with _none_if_of_another_type():
+                body: bytes = self._client.get(self._keys.inbox_entry(name.decode()))
+                return body
+        except UnicodeDecodeError:
+            pass
+        return None
 
     def taken(self, key: str) -> None:
         with _reachable(), self._client.pipeline(transaction=True) as pipe:
@@ -208,6 +228,7 @@ class RedisInvocations:
     def fetch(self, run_id: str, tool_call_ids: Sequence[str]) -> Mapping[str, bytes | None]:
         if not tool_call_ids:
             return {}
-        with _reachable():
+        values: list[bytes | None] = [None] * len(tool_call_ids)
+        with _reachable(), _none_if_of_another_type():
             values = self._client.hmget(self._keys.invocations(run_id), list(tool_call_ids))
         return dict(zip(tool_call_ids, values, strict=True))
