@@ -8,7 +8,7 @@ from uuid import uuid4
 import pytest
 from kombu import Connection
 
-from tests.pipeline.cases import disk_draft, disk_records, event
+from tests.pipeline.cases import command_record, disk_draft, disk_records, draft_ready, event
 from tests.pipeline.harness import LocalStage, new_run_id
 from tests.pipeline.marked import MARK
 from tests.pipeline.producers import send_task, still_works
@@ -171,3 +171,22 @@ def test_an_item_that_kombu_did_not_write_ends_no_worker(stage: LocalStage, name
     stage.redis.lpush("release.tasks", raw)
     assert stage.dead_letter(raw) == "NOT_A_TASK"
     assert still_works(stage)
+
+
+@pytest.mark.scenario("model-boundary", "A refusal by the provider is not repeated")
+def test_a_short_draft_cannot_fill_the_store(stage: LocalStage) -> None:
+    """What is too large to be asked is not kept: 20 analyses of 1 MB would be 40 MB a run."""
+    run_id = new_run_id("large")
+    stage.record(command_record(run_id, "call-df", command="dmesg", stdout="x y " * 250_000))
+    step = {"kind": "NORMAL", "text": "x", "tool_call_ids": ["call-df"]}
+    analyses = [{**step, "analysis_id": f"a{number}"} for number in range(20)]
+    draft = {**disk_draft(), "analyses": analyses}
+    draft["conclusion"]["based_on_analysis_ids"] = draft["action_plan"][0][
+        "based_on_analysis_ids"
+    ] = ["a1"]
+    stage.submit(draft_ready(run_id, draft))
+    fallback: Any = stage.outcome(run_id).data["fallback"]
+    assert fallback["type"] == "SEMANTIC_UNAVAILABLE"
+    assert fallback["verified_sources"]
+    assert not stage.judge.asked_about(run_id)
+    assert stage.redis.memory_usage(stage.keys.run(run_id), samples=0) < 100_000

@@ -16,7 +16,8 @@ from worker.stage.engine import Report, Stage, apply, claim, not_granted, report
 class Question:
     """What a guard asks, and its bounds in bytes and tokens.
 
-    ``prompt`` is the prompt's name and version, for the record.
+    ``prompt`` is the prompt's name and version, for the record. ``kept`` is false where the
+    user message was over its limit when it was written, and so is not there.
     """
 
     prompt: str
@@ -27,10 +28,15 @@ class Question:
     input_bytes: int
     output_bytes: int
     output_tokens: int
+    kept: bool = True
 
     @property
     def size(self) -> int:
         return len(self.system.encode()) + len(self.user)
+
+    @property
+    def too_large(self) -> bool:
+        return not self.kept or self.size > self.input_bytes
 
 
 @dataclass(frozen=True)
@@ -51,11 +57,9 @@ def attempt_call(
     read: Callable[[str], Reading],
 ) -> Report:
     """Make one attempt and record what it came to. The first recorded result stands."""
-    size = question.size
-    too_large = size > question.input_bytes
     spend = Spend(
         model_calls=1,
-        input_bytes=size,
+        input_bytes=question.size,
         output_bytes=question.output_bytes,
         tokens=question.output_tokens,
     )
@@ -63,7 +67,7 @@ def attempt_call(
         stage,
         run_id,
         ref,
-        spend=Spend() if too_large else spend,
+        spend=Spend() if question.too_large else spend,
         prompt=question.prompt,
         input_sha256=hashlib.sha256(question.system.encode() + question.user).hexdigest(),
         known=stored,
@@ -71,7 +75,7 @@ def attempt_call(
     if claimed.answer is not Answer.GRANTED or claimed.run is None:
         return not_granted(claimed, ref)
     blobs: Mapping[str, bytes] = {}
-    if too_large:
+    if question.too_large:
         event = Finished(ref, AttemptOutcome.INPUT_TOO_LARGE)
     else:
         timeout = claimed.run.attempt(ref).timeout

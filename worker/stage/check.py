@@ -12,7 +12,7 @@ from worker.guards.evidence import (
     verified_references,
 )
 from worker.guards.facts import observed_facts
-from worker.guards.review import question
+from worker.guards.review import SYSTEM, question
 from worker.guards.snapshot import snapshot_bytes
 from worker.guards.violations import Violation
 from worker.run.events import Answer, Finished
@@ -34,7 +34,8 @@ from worker.stage.submission import Submission, read_submission
 REPAIRED_DRAFT = "repaired_draft"
 """The draft as the repair left it, before its second check."""
 QUESTION = "question"
-"""The user message of the semantic review: written once, so that both attempts send one text."""
+"""The user message of the semantic review: written once, so that both attempts send one text.
+Absent where it is over its limit."""
 
 _VIOLATIONS = TypeAdapter(tuple[Violation, ...])
 
@@ -85,18 +86,28 @@ def _with_conclusion(
     if found.violations or found.snapshot is None:
         blobs = {violations_blob(ref.attempt): _VIOLATIONS.dump_json(found.violations)}
         return Finished(ref, AttemptOutcome.VIOLATED, check=facts), blobs
-    return Finished(ref, AttemptOutcome.PASSED, check=facts), _verified(submission, draft, found)
+    return Finished(ref, AttemptOutcome.PASSED, check=facts), _verified(
+        stage, submission, draft, found
+    )
 
 
 def _verified(
-    submission: Submission, draft: DiagnosisDraft, found: EvidenceReport
+    stage: Stage, submission: Submission, draft: DiagnosisDraft, found: EvidenceReport
 ) -> dict[str, bytes]:
+    """What the steps behind a passed check need.
+
+    A question over its limit is never asked, and its draft never released. It is not kept
+    either: a short draft that cites one large result again and again would fill the store.
+    """
     assert found.snapshot is not None
-    return {
+    kept = {SOURCES: dump_sources(found.sources)}
+    asked = question(submission.query, draft, found.snapshot).encode()
+    if len(SYSTEM.encode()) + len(asked) > stage.limits.review_input_bytes:
+        return kept
+    return kept | {
         VERIFIED_DRAFT: draft.model_dump_json(exclude_unset=True).encode(),
         SNAPSHOT: snapshot_bytes(found.snapshot),
-        SOURCES: dump_sources(found.sources),
-        QUESTION: question(submission.query, draft, found.snapshot).encode(),
+        QUESTION: asked,
     }
 
 

@@ -26,6 +26,7 @@ def review(stage: Stage, run_id: str, ref: StepRef) -> Report:
         input_bytes=stage.limits.review_input_bytes,
         output_bytes=stage.limits.review_output_bytes,
         output_tokens=stage.limits.review_output_tokens,
+        kept=QUESTION in stored.blobs,
     )
 
     def read(text: str) -> Reading:
