@@ -78,6 +78,18 @@ def record(outcomes: Mapping[StepRef, AttemptOutcome], check: CheckFacts | None 
     )
 
 
+def assert_stamped(before: Run | None, run: Run, now: float) -> None:
+    """What has come to its end says when, is held by nobody and is not sent again."""
+    if run.ending is not None and (before is None or before.ending is None):
+        assert run.ended_at == now
+        assert run.resend_at is None
+    for key, attempt in run.attempts.items():
+        was = None if before is None else before.attempts.get(key)
+        if attempt.outcome is not None and (was is None or was.outcome is None):
+            assert attempt.ended_at == now
+            assert attempt.lease_until is None
+
+
 class Story:
     """One run and a clock (seconds). Between two events the record passes through its JSON."""
 
@@ -125,6 +137,7 @@ class Story:
             again = Run.model_validate_json(kept.model_dump_json(exclude_defaults=True))
             assert again == kept, "a record must survive its JSON"
             kept = self.found if kept is self.found else again
+            assert_stamped(self.found, kept, self.now)
         self.found = kept
         return decision.answer
 

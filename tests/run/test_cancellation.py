@@ -72,6 +72,7 @@ def test_cancel_wins_at_every_point_before_the_decision(story: Callable[[], Stor
     told = story()
     assert told.is_cancelled() is Answer.ENDED
     assert told.ending == aborted("CANCELLED")
+    assert told.run.cancelled_at == told.now
     assert next_step(told.run, told.policy) is None
     assert due_at(told.run, told.policy) is None
     ended = told.run

@@ -15,10 +15,10 @@ from worker.run.events import (
     Ticked,
 )
 from worker.run.outcomes import AttemptOutcome as Outcome
-from worker.run.path import after, due_at, next_step
+from worker.run.path import after, decide_ending, due_at, next_step
 from worker.run.policy import Policy
 from worker.run.reducer import decide
-from worker.run.state import Protocol, Run, VerifyFacts
+from worker.run.state import Attempt, Protocol, Run, VerifyFacts
 from worker.run.steps import Step, StepRef
 
 POLICY = Policy()
@@ -144,7 +144,10 @@ def test_a_run_that_asked_waits_until_its_reserve() -> None:
     assert story.run is not None
     assert story.next is None
     assert due_at(story.run, POLICY) == DEADLINE - POLICY.evidence_reserve
+    before = story.run
+    story.now = DEADLINE - POLICY.evidence_reserve - 0.001
     assert story.says(Ticked()) is Answer.WAIT
+    assert story.run is before
 
 
 def test_the_answer_that_was_asked_for_opens_round_one() -> None:
@@ -209,11 +212,61 @@ def test_a_waiting_run_can_be_cancelled() -> None:
     assert str(story.run.ending) == "CANCELLED"
 
 
-def test_the_straight_path_of_claims() -> None:
-    """One chain: gate, verify, compose, publish."""
-    assert [ref.step for ref in after(StepRef(1, Step.GATE_CLAIMS, 1))] == [
-        Step.VERIFY_CLAIMS,
-        Step.COMPOSE_ANSWER,
-        Step.PUBLISH,
-    ]
-    assert {ref.round for ref in after(StepRef(1, Step.GATE_CLAIMS, 1))} == {1}
+@pytest.mark.parametrize("attempt", [1, 2])
+@pytest.mark.parametrize("round_", [0, 1])
+def test_the_straight_path_of_claims(round_: int, attempt: int) -> None:
+    """One chain: gate, verify, compose, publish, each its first attempt in the same round."""
+    chain = tuple(
+        StepRef(round_, step, 1)
+        for step in (Step.GATE_CLAIMS, Step.VERIFY_CLAIMS, Step.COMPOSE_ANSWER, Step.PUBLISH)
+    )
+    for position, ref in enumerate(chain):
+        assert after(ref._replace(attempt=attempt)) == chain[position + 1 :]
+
+
+STRANGE: list[tuple[str, dict[Step, Attempt]]] = [
+    ("nothing is on record", {}),
+    ("the gate alone", {Step.GATE_CLAIMS: Attempt(outcome=Outcome.PASSED)}),
+    (
+        "an answer that nobody verified",
+        {
+            Step.GATE_CLAIMS: Attempt(outcome=Outcome.PASSED),
+            Step.COMPOSE_ANSWER: Attempt(outcome=Outcome.COMPOSED),
+        },
+    ),
+    (
+        "a verdict without an answer",
+        {
+            Step.GATE_CLAIMS: Attempt(outcome=Outcome.PASSED),
+            Step.VERIFY_CLAIMS: Attempt(outcome=Outcome.VERIFIED, verify=facts(PASS)),
+        },
+    ),
+    (
+        "a verdict and an answer without a gate",
+        {
+            Step.VERIFY_CLAIMS: Attempt(outcome=Outcome.VERIFIED, verify=facts(PASS)),
+            Step.COMPOSE_ANSWER: Attempt(outcome=Outcome.COMPOSED),
+        },
+    ),
+    *(
+        (
+            f"a verdict under {outcome}",
+            {
+                Step.GATE_CLAIMS: Attempt(outcome=Outcome.PASSED),
+                Step.VERIFY_CLAIMS: Attempt(outcome=outcome, verify=facts(PASS)),
+                Step.COMPOSE_ANSWER: Attempt(outcome=Outcome.COMPOSED),
+            },
+        )
+        for outcome in sorted(set(Outcome) - {Outcome.VERIFIED})
+    ),
+]
+
+
+@pytest.mark.parametrize("attempts", [row[1] for row in STRANGE], ids=[row[0] for row in STRANGE])
+def test_a_strange_record_of_claims_releases_nothing(attempts: dict[Step, Attempt]) -> None:
+    """Gate, verdict and answer must all be on record, or there is no release and no verdict."""
+    run = Story().run
+    assert run is not None
+    for step, attempt in attempts.items():
+        run = run.with_attempt(StepRef(0, step, 1), attempt)
+    assert str(decide_ending(run, POLICY)) == "PRE_VERIFICATION"

@@ -202,6 +202,12 @@ def test_support_of_an_attempt_over_the_policy_does_not_count() -> None:
     assert decide_ending(run, Policy(review_attempts=1)) == UNAVAILABLE
 
 
+def test_support_of_an_attempt_that_cannot_be_does_not_count() -> None:
+    """Attempts count from 1: a verdict under number 0 was never granted."""
+    run = record({CHECK: O.PASSED, REVIEW._replace(attempt=0): O.SUPPORTED})
+    assert decide_ending(run, POLICY) == UNAVAILABLE
+
+
 @pytest.mark.parametrize("outcome", list(AttemptOutcome))
 def test_only_a_repair_that_was_accepted_is_told(outcome: AttemptOutcome) -> None:
     """A release says that it was repaired only if the repair came to REPAIRED."""

@@ -168,10 +168,13 @@ def test_lost_step_is_sent_at_once_and_watched_from_then() -> None:
 
 def test_rate_limited_call_waits_before_the_second_attempt() -> None:
     """The provider's wait is on record, and the reconciler does not hurry past it."""
-    story = reviewing()
+    story = Story().carries_out(CHECK, AttemptOutcome.PASSED)
+    assert story.after(60).hears(Ticked()) is Answer.SEND
+    assert story.claims(REVIEW) is Answer.GRANTED
     limited = Finished(REVIEW, AttemptOutcome.RATE_LIMITED, retry_after=7.0)
     assert story.after(2).hears(limited) is Answer.RECORDED
     assert story.run.attempt(REVIEW).retry_at == story.now + 7
+    assert story.run.resends == 0
     assert due_at(story.run, POLICY) == story.now + 7
     assert next_step(story.run, POLICY) == REREVIEW
 

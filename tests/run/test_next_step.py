@@ -18,7 +18,7 @@ from tests.run.story import (
 from worker.run.events import Answer, Finished
 from worker.run.model_time import time_left_for
 from worker.run.outcomes import RETRYABLE, AttemptOutcome
-from worker.run.path import after, due_at, next_step
+from worker.run.path import after, due_at, hand_on, next_step
 from worker.run.policy import Policy
 from worker.run.state import Attempt, Run
 from worker.run.steps import Step, StepRef, errback_id, every_ref, message_id, task_id
@@ -140,6 +140,22 @@ def test_queueing_does_not_count() -> None:
     """An attempt that nobody has started has used nothing of the guard's time."""
     assert time_left_for(record({CHECK: O.PASSED}), REVIEW, POLICY) == 100.0
     assert time_left_for(record({CHECK: O.VIOLATED}), REPAIR, POLICY) == 60.0
+    timeless = record({}).with_attempt(REVIEW, Attempt(grants=1, claimed_at=START))
+    assert time_left_for(timeless, REVIEW, POLICY) == 100.0
+
+
+def test_only_attempts_within_the_policy_use_up_time() -> None:
+    """A policy that was made stricter forgets the call that it would not have allowed."""
+    run = record({CHECK: O.PASSED, REVIEW: O.TIMEOUT, REREVIEW: O.TIMEOUT})
+    assert time_left_for(run, REVIEW, POLICY) == 98.0
+    assert time_left_for(run, REVIEW, Policy(review_attempts=1)) == 99.0
+    strange = record({REVIEW._replace(attempt=0): O.TIMEOUT})
+    assert time_left_for(strange, REVIEW, POLICY) == 100.0
+
+
+def test_first_review_is_made_however_short_the_guards_time() -> None:
+    """Only a second attempt is left out for want of time: without a first there is no verdict."""
+    assert next_step(record({CHECK: O.PASSED}), Policy(review_total_timeout=0.5)) == REVIEW
 
 
 @pytest.mark.parametrize(
@@ -156,6 +172,44 @@ def test_queueing_does_not_count() -> None:
 def test_straight_path_behind_a_step(step: StepRef, chain: tuple[StepRef, ...]) -> None:
     """What is enqueued with a step is what follows if it goes well."""
     assert after(step) == chain
+
+
+HANDED_ON: list[tuple[str, Run, StepRef | None]] = [
+    ("a first attempt is sent at once", record({CHECK: O.PASSED}), REVIEW),
+    (
+        "a wait before the same step's first attempt is none of its own",
+        record({CHECK: O.PASSED}).with_attempt(CHECK, Attempt(outcome=O.PASSED, retry_at=START)),
+        REVIEW,
+    ),
+    (
+        "a second check is sent at once",
+        record({CHECK: O.VIOLATED, REPAIR: O.REPAIRED}),
+        RECHECK,
+    ),
+    (
+        "a second attempt is sent at once",
+        record({CHECK: O.PASSED, REVIEW: O.TIMEOUT}),
+        REREVIEW,
+    ),
+    (
+        "a second attempt that has to wait is left to the reconciler",
+        record({CHECK: O.PASSED}).with_attempt(
+            REVIEW, Attempt(outcome=O.RATE_LIMITED, retry_at=START + 7)
+        ),
+        None,
+    ),
+    ("a run that is not open sends nothing", Run(run_id="r"), None),
+]
+
+
+@pytest.mark.parametrize(
+    ("run", "sent"), [row[1:] for row in HANDED_ON], ids=[row[0] for row in HANDED_ON]
+)
+def test_only_a_wait_that_was_asked_for_keeps_a_step_from_being_sent(
+    run: Run, sent: StepRef | None
+) -> None:
+    """What hands on sends the next step itself, unless a provider asked for a wait."""
+    assert hand_on(run, POLICY) == sent
 
 
 def test_due_time_is_resend_then_lease_then_deadline() -> None:
@@ -177,8 +231,11 @@ def test_due_time_is_resend_then_lease_then_deadline() -> None:
 @pytest.mark.scenario("release-chain", "Ids without looking up")
 def test_ids_are_the_same_each_time_and_never_shared() -> None:
     """Task, errback and message ids are pure functions of run, step, attempt and start."""
-    refs = every_ref(1, 2)
+    refs = every_ref(2, 2)
     assert set(EVERY_REF) <= set(refs)
+    assert len(set(refs)) == len(refs) == 2 * 2 * len(Step)
+    assert {ref.attempt for ref in refs} == {1, 2}
+    assert {ref.round for ref in refs} == {0, 1}
     ids = [
         *(task_id(run_id, ref) for run_id in ("a", "b") for ref in refs),
         *(errback_id("a", ref, grant) for ref in refs for grant in (1, 2, 3)),

@@ -29,6 +29,8 @@ from worker.run.state import CheckFacts, EndingKind, Run, Spend
 from worker.run.steps import MODEL_STEPS, Step, StepRef
 
 POLICY = Policy()
+EXAMPLES = settings().max_examples
+"""As many as the profile says: few for each mutant, many otherwise."""
 OPENING = Admitted(RUN_ID, KEY, "a" * 64, "s-1", START + 900)
 FITTING: dict[Step, tuple[AttemptOutcome, ...]] = {
     Step.CHECK_EVIDENCE: (
@@ -119,7 +121,7 @@ def reload(run: Run | None) -> Run | None:
     return run and Run.model_validate_json(run.model_dump_json(exclude_defaults=True))
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=3 * EXAMPLES, deadline=None)
 @given(budgets, stories)
 def test_promises_hold_over_any_sequence_of_events(
     budget: Budget, story: list[tuple[float, Event | str]]
@@ -170,7 +172,7 @@ def test_promises_hold_over_any_sequence_of_events(
         assert started.count(ref) <= most
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=3 * EXAMPLES, deadline=None)
 @given(stories)
 def test_decisions_replay_identically_from_the_stored_record(
     story: list[tuple[float, Event | str]],
@@ -190,7 +192,7 @@ def test_decisions_replay_identically_from_the_stored_record(
         kept, stored = here.run, there.run
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=3 * EXAMPLES, deadline=None)
 @given(stories)
 def test_normal_form_decides_like_the_record_itself(
     story: list[tuple[float, Event | str]],
@@ -219,7 +221,7 @@ def test_normal_form_decides_like_the_record_itself(
         assert normal == normal_form(real, now, POLICY)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(deadline=None)
 @given(stories)
 def test_unchanged_record_is_the_same_object(story: list[tuple[float, Event | str]]) -> None:
     """Saying something a second time at once writes nothing: the record is the one it was."""

@@ -14,7 +14,7 @@ from tests.run.story import (
     Story,
     aborted,
 )
-from worker.run.events import Answer, Finished, Lost, Published, Ticked, Used
+from worker.run.events import Answer, Claimed, Finished, Lost, Published, Ticked, Used
 from worker.run.outcomes import AttemptOutcome
 from worker.run.path import due_at, next_step
 from worker.run.state import Spend
@@ -132,6 +132,18 @@ def test_call_without_a_stated_cost_counts_as_one_call() -> None:
     story = ready(budget=Budget(model_calls=0))
     assert story.claims(REVIEW) is Answer.REFUSED
     assert story.ending == aborted("BUDGET_EXHAUSTED")
+    story = ready(budget=Budget(model_calls=1))
+    assert story.claims(REVIEW) is Answer.GRANTED
+    assert story.run.spent == Spend(model_calls=1)
+
+
+def test_record_says_what_a_call_was_asked_with() -> None:
+    """The hash of its input and the prompt's name and version stand with the attempt."""
+    story = ready()
+    claimed = Claimed(REVIEW, input_sha256="c" * 64, prompt="semantic_review/1")
+    assert story.hears(claimed) is Answer.GRANTED
+    attempt = story.run.attempt(REVIEW)
+    assert (attempt.input_sha256, attempt.prompt) == ("c" * 64, "semantic_review/1")
 
 
 @pytest.mark.parametrize("field", ["model_calls", "input_bytes", "output_bytes", "tokens"])
