@@ -22,15 +22,18 @@ from contracts.messages import DraftReady
 from contracts.strict_json import StrictJsonError
 from worker.adapters.keys import Keys
 from worker.adapters.redis_lease import RedisLease
-from worker.app import examine_store, settings, stage
+from worker.app import examine_store, settings, stage, tools
 from worker.client import InvocationReader, InvocationWriter, StageClient, TooLarge
 from worker.client.importing import (
     FORMATS,
+    KINDS,
     UnreadableFile,
+    WrongToolKind,
     draft_ready,
     read_file,
     read_text,
     store,
+    tools_of,
 )
 from worker.client.showing import shown_trace
 from worker.client.transcripts import TranscriptError
@@ -86,6 +89,7 @@ def _parser() -> argparse.ArgumentParser:
     imported.add_argument("--session-id", help="the run's id without it")
     imported.add_argument("--began-at", type=_moment, help="RFC 3339; the file's time without it")
     imported.add_argument("--query", default="", help="the question; the file's own without it")
+    imported.add_argument("--tool", action="append", default=[], help=KINDS)
     imported.add_argument("--draft", type=Path, help="a file with the draft's JSON")
     imported.add_argument("--submit", action="store_true", help="submit the draft")
     imported.set_defaults(run=_import)
@@ -144,8 +148,11 @@ def _import(chosen: argparse.Namespace) -> int:
             session_id=session_id,
             query=chosen.query,
             began_at=chosen.began_at,
+            tools=tools_of(chosen.tool, tools()),
         )
         draft = read_text(chosen.draft) if chosen.draft else ""
+    except WrongToolKind as error:
+        return _complain(f"--tool is {error}", 2)
     except UnreadableFile as error:
         return _complain(str(error), 1)
     except TranscriptError as error:

@@ -12,7 +12,7 @@ import pytest
 import redis
 
 from contracts.envelope import Envelope
-from tests.transcripts.formats import FORMATS, STORY
+from tests.transcripts.formats import FORMATS, STORY, Asked, Came, Step
 from worker import cli
 from worker.adapters.keys import Keys
 from worker.client import InvocationReader
@@ -141,6 +141,42 @@ def test_wrong_use_is_told(
     assert code in {1, 2}
     assert capsys.readouterr().err
     assert client.keys("*") == []
+
+
+def test_an_agents_own_tools_are_told(tmp_path: Path, client: redis.Redis) -> None:
+    """Tools of other names become commands, helpers or known tools by an option."""
+    story = (
+        "Why?",
+        Step(
+            "",
+            (
+                Asked("c1", "execute_shell"),
+                Asked("c2", "k8s", {"command": "get pods"}),
+                Asked("c3", "plan", {}),
+                Asked("c4", "search", {"query": "pools"}),
+                Asked("c5", "unknown", {}),
+            ),
+        ),
+        (Came("c1"), Came("c2", "a pod"), Came("c3"), Came("c4", '{"documents": []}'), Came("c5")),
+    )
+    path = tmp_path / "file.json"
+    path.write_text(json.dumps(FORMATS["openai-chat"][0](story)))
+    kinds = ("execute_shell=command", "k8s=command:kubectl", "plan=helper")
+    options = [word for kind in (*kinds, "search=lookup_knowledge") for word in ("--tool", kind)]
+    assert typed(path, "openai-chat", *options) == 0
+    told = {one.tool_call_id: one for one in InvocationReader(client).records("run-1")}
+    assert [told[name].tool_name for name in ("c1", "c2", "c4", "c5")] == [
+        "run_command",
+        "run_command",
+        "lookup_knowledge",
+        "unknown",
+    ]
+    assert told["c2"].request["command"] == "kubectl get pods"
+    assert "c3" not in told
+    assert told["c4"].evidence_status == "NO_EVIDENCE"
+    assert told["c5"].error_message == "TOOL_UNKNOWN"
+    for wrong in ("x", "=command", "x=y", "x=helper:y"):
+        assert typed(path, "openai-chat", "--tool", wrong) == 2
 
 
 def test_saved_requests_and_lines_of_spans_are_read(tmp_path: Path) -> None:

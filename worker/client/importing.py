@@ -1,7 +1,7 @@
 """A transcript's file becomes a run's records: what ``release-stage import`` does."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -11,6 +11,11 @@ from contracts.evidence import Lifecycle
 from contracts.messages import DraftReady, ProgressSnapshot
 from worker.client.invocations import Immutable, InvocationWriter
 from worker.client.transcripts import (
+    AGENT_TOOLS,
+    AgentTool,
+    CommandTool,
+    HelperTool,
+    ProjectedTool,
     Transcript,
     read_anthropic_messages,
     read_langchain_messages,
@@ -18,6 +23,7 @@ from worker.client.transcripts import (
     read_openai_responses,
     read_otel_spans,
 )
+from worker.guards.tools import AnyProjection
 
 _MOST_PROGRESS = 1000
 _WRAPPED = ("messages", "items", "input")
@@ -31,6 +37,11 @@ _CONVERSATIONS: dict[str, Callable[..., Transcript]] = {
 }
 _SPANS = "otel"
 FORMATS = (*_CONVERSATIONS, _SPANS)
+KINDS = "NAME=KIND, with command, command:PROGRAM, helper, or a tool's name as the kind"
+
+
+class WrongToolKind(ValueError):
+    """A tool's kind is written in no known way; the message says how."""
 
 
 class UnreadableFile(Exception):
@@ -45,6 +56,32 @@ class Stored:
     refused: int
 
 
+def tools_of(told: Iterable[str], known: Mapping[str, AnyProjection]) -> Mapping[str, AgentTool]:
+    """The agent's tools, from ``NAME=KIND`` each, beside those that are known anyway.
+
+    A kind is ``command``, ``command:PROGRAM``, ``helper``, or the name of a tool in
+    ``known`` whose result the agent's tool answers with as JSON. Raises WrongToolKind.
+    """
+    tools: dict[str, AgentTool] = {
+        name: ProjectedTool(name, projection) for name, projection in known.items()
+    }
+    tools |= AGENT_TOOLS
+    for one in told:
+        name, _, kind = one.partition("=")
+        word, _, program = kind.partition(":")
+        if not name or (program and word != "command"):
+            raise WrongToolKind(KINDS)
+        if word == "command":
+            tools[name] = CommandTool(program or None)
+        elif word == "helper":
+            tools[name] = HelperTool()
+        elif word in known:
+            tools[name] = ProjectedTool(word, known[word])
+        else:
+            raise WrongToolKind(KINDS)
+    return tools
+
+
 def read_file(
     path: Path,
     format_: str,
@@ -53,6 +90,7 @@ def read_file(
     session_id: str,
     query: str = "",
     began_at: datetime | None = None,
+    tools: Mapping[str, AgentTool] = AGENT_TOOLS,
 ) -> Transcript:
     """Read a file in one of FORMATS; spans may come as one JSON document or one a line.
 
@@ -62,11 +100,12 @@ def read_file(
     """
     data = _parsed(path)
     if format_ == _SPANS:
-        return read_otel_spans(data, run_id=run_id, session_id=session_id, query=query)
+        return read_otel_spans(data, run_id=run_id, session_id=session_id, query=query, tools=tools)
     if isinstance(data, dict):
         data = next((data[name] for name in _WRAPPED if name in data), data)
     began = began_at or datetime.fromtimestamp(int(path.stat().st_mtime), UTC)
-    return _CONVERSATIONS[format_](data, run_id=run_id, session_id=session_id, began_at=began)
+    read = _CONVERSATIONS[format_]
+    return read(data, run_id=run_id, session_id=session_id, began_at=began, tools=tools)
 
 
 def store(transcript: Transcript, writer: InvocationWriter, run_id: str, session_id: str) -> Stored:

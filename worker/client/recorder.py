@@ -123,7 +123,8 @@ class Recorder:
         """Decorate a tool, sync or async.
 
         ``request`` makes the recorded request from the tool's arguments, ``outcome`` a
-        finding or a failure from what it returned. Raises TypeError for a generator.
+        finding or a failure from what it returned. Of a method, ``request`` is given
+        ``self`` too. Raises TypeError for a generator.
         """
 
         def decorate(function: Callable[P, R]) -> Callable[P, R]:
