@@ -6,16 +6,15 @@ an event does to a record is decided once. A *world* is a record, two workers an
 the history that the invariants are told of.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-from contracts.messages import Budget
 from tests.run.history import FREE, Happening, History
 from tests.run.normal_form import normal_form, steps_of_the_clock
-from tests.run.story import EVERY_REF, KEY, PUBLISH, RUN_ID
+from tests.run.setups import VERDICTS, Setup, claim, found_by_check
+from tests.run.story import ANSWER_KEY, EVERY_REF, KEY, RUN_ID
 from worker.run.events import (
-    Admitted,
     Answer,
     Cancelled,
     Claimed,
@@ -24,30 +23,11 @@ from worker.run.events import (
     Lost,
     Published,
     Ticked,
-    Used,
 )
 from worker.run.outcomes import AttemptOutcome
-from worker.run.policy import Policy
 from worker.run.reducer import decide
-from worker.run.state import CheckFacts, Run, Spend
+from worker.run.state import Protocol, Run
 from worker.run.steps import MODEL_STEPS, Step, StepRef
-
-CALL = Spend(model_calls=1, input_bytes=1, output_bytes=2, tokens=4)
-
-
-@dataclass(frozen=True)
-class Setup:
-    """One world to explore: the rules, the message that opens the run, and what may come out."""
-
-    policy: Policy
-    deadline: float
-    budget: Budget
-    outcomes: Mapping[Step, tuple[AttemptOutcome, ...]]
-    usages: tuple[Used | None, ...] = (None,)
-
-    @property
-    def opening(self) -> Admitted:
-        return Admitted(RUN_ID, KEY, "a", "s-1", self.deadline, budget=self.budget)
 
 
 class World(NamedTuple):
@@ -151,7 +131,9 @@ class Exploration:
             for at in steps_of_the_clock(run)
         ]
         anyone += [self._edge(number, label, event) for label, event in self._events(run)]
-        claims = [self._edge(number, f"claims {ref.key}", _claim(ref), ref) for ref in EVERY_REF]
+        claims = [
+            self._edge(number, f"claims {ref.key}", claim(ref), ref) for ref in self.setup.refs
+        ]
         idle = Happening()
         return Edges(
             tuple(edge for edge in anyone if edge.record != number or edge.seen != idle),
@@ -169,27 +151,35 @@ class Exploration:
 
     def _events(self, run: Run | None) -> Iterator[tuple[str, Event]]:
         opening = self.setup.opening
-        yield "draft", opening
+        yield "message", opening
         if run is not None and run.opened_at is not None:
-            yield "another draft", replace(opening, sha256="b")
+            yield "another message", replace(opening, sha256="b")
+        if self.setup.protocol is Protocol.CLAIMS:
+            answer = replace(opening, key=ANSWER_KEY, round=1)
+            yield "answer", answer
+            if run is not None and ANSWER_KEY in run.messages:
+                yield "another answer", replace(answer, sha256="b")
+            yield "a draft", replace(opening, key=KEY, protocol=Protocol.DRAFT)
         yield "cancel", Cancelled(RUN_ID)
         yield "tick", Ticked()
-        for ref in EVERY_REF:
+        for ref in self.setup.refs:
             grants = 0 if run is None else run.attempt(ref).grants
             for grant in {max(1, grants - 1), max(1, grants)}:
                 yield f"errback {ref.key}/{grant}", Lost(ref, grant)
 
     def _finishes(self, ref: StepRef) -> Iterator[tuple[str, Event]]:
-        if ref == PUBLISH:
+        if ref.step is Step.PUBLISH:
             yield "publishes", Published(ref)
             return
         calls = ref.step in MODEL_STEPS
         for outcome in self.setup.outcomes[ref.step]:
             wait = 1.0 if outcome is AttemptOutcome.RATE_LIMITED else 0.0
-            check = None if calls else found_by_check(outcome)
+            check = found_by_check(outcome) if ref.step is Step.CHECK_EVIDENCE else None
             for used in self.setup.usages if calls else (None,):
                 event = Finished(ref, outcome, check=check, used=used, retry_after=wait)
-                yield f"{ref.key} {outcome}", event
+                for verify in VERDICTS if outcome is AttemptOutcome.VERIFIED else (None,):
+                    name = "" if verify is None else f" {verify.final}"
+                    yield f"{ref.key} {outcome}{name}", replace(event, verify=verify)
 
     def _edge(self, number: int, label: str, event: Event, ref: StepRef | None = None) -> Edge:
         run = self.records[number]
@@ -198,12 +188,16 @@ class Exploration:
         before = run is not None and run.ending is not None
         place = FREE if ref is None else EVERY_REF.index(ref)
         granted = decision.answer is Answer.GRANTED
-        recorded = None
+        recorded, said = None, None
         if isinstance(event, Finished) and decision.answer in (Answer.RECORDED, Answer.ENDED):
             recorded = (place, event.outcome)
+            said = None if event.verify is None else event.verify.final
         seen = Happening(
             started=place if granted else FREE,
             recorded=recorded,
+            said=said,
+            asked=_asks(run, decision.run),
+            answered=decision.answer is Answer.CONTINUED,
             released=str(decision.run.ending) if decision.run and ended and not before else None,
             cancelled=isinstance(event, Cancelled) and decision.answer is not Answer.STANDS,
             overdrawn=bool(
@@ -252,18 +246,8 @@ def _evicted(before: Run | None, after: Run | None) -> bool:
     )
 
 
-def _claim(ref: StepRef) -> Claimed:
-    return Claimed(ref, spend=CALL if ref.step in MODEL_STEPS else None)
-
-
-def found_by_check(outcome: AttemptOutcome) -> CheckFacts:
-    """The facts that go with a check's outcome."""
-    return CheckFacts(
-        readable=True,
-        stopped=False,
-        concluded=outcome is not AttemptOutcome.UNCONCLUDED,
-        violations=int(outcome is AttemptOutcome.VIOLATED),
-        named_calls=True,
-        verified=outcome is AttemptOutcome.PASSED,
-        missing_context=False,
-    )
+def _asks(before: Run | None, after: Run | None) -> bool:
+    """Tell whether a record asks for evidence that did not before."""
+    if before is None or after is None:
+        return False
+    return before.evidence_until is None and after.evidence_until is not None

@@ -3,19 +3,23 @@
 import math
 from typing import Any
 
-from worker.run.outcomes import AttemptOutcome
+from worker.run.outcomes import RETRYABLE, AttemptOutcome
 from worker.run.path import next_step
 from worker.run.policy import Policy
 from worker.run.state import Attempt, Run
 from worker.run.steps import MODEL_STEPS, Step
+
+_TRIED_TWICE = frozenset({Step.REVIEW_SEMANTICS, Step.VERIFY_CLAIMS})
 
 
 def normal_form(run: Run | None, now: float, policy: Policy) -> Run | None:
     """Shift all times so that ``now`` is zero, and drop those that nothing reads again.
 
     A lease or a wait that is over is over at zero, whenever it ended; a wait beyond the
-    deadline ends there. Of an ended attempt the outcome is kept, and how long a review
-    took; of an ended run what was started and what it is still owed in usage.
+    deadline ends there. Of an ended attempt the outcome is kept, and how long one took
+    that may be tried again; of an ended run what was started and what it is still owed in
+    usage. Of a request for evidence it is kept that there was one, and the wait for its
+    answer while it lasts.
     """
     if run is None:
         return None
@@ -27,11 +31,16 @@ def normal_form(run: Run | None, now: float, policy: Policy) -> Run | None:
         "ended_at": 0.0 if ended else None,
         "resend_at": None,
         "resends": 0,
+        "evidence_until": None if run.evidence_until is None else 0.0,
         "attempts": {
             key: _attempt(attempt, Step(key.split(".")[1]), now, ended)
+            if int(key.split(".")[0]) == run.round or ended
+            else _of_an_earlier_round(attempt)
             for key, attempt in sorted(run.attempts.items())
         },
     }
+    if run.is_open and run.waits_for_evidence and run.evidence_until is not None:
+        update["evidence_until"] = max(run.evidence_until - now, 0.0)
     step = next_step(run, policy)
     if step is not None and run.attempt(step).lease_until is None and run.resend_at is not None:
         waits = min(max(run.resend_at, now), run.deadline_at)
@@ -60,7 +69,8 @@ def _attempt(attempt: Attempt, step: Step, now: float, run_ended: bool) -> Attem
         "retry_at": None,
         "deadline_bound": False,
     }
-    if step is Step.REVIEW_SEMANTICS and attempt.claimed_at is not None:
+    again = step in _TRIED_TWICE and attempt.outcome in RETRYABLE
+    if again and attempt.claimed_at is not None:
         # How long it took is what the second attempt does not get.
         ended_at = attempt.claimed_at if attempt.ended_at is None else attempt.ended_at
         lost = attempt.outcome is AttemptOutcome.LOST
@@ -69,6 +79,16 @@ def _attempt(attempt: Attempt, step: Step, now: float, run_ended: bool) -> Attem
     else:
         kept["timeout"] = None
     return attempt.model_copy(update=kept)
+
+
+def _of_an_earlier_round(attempt: Attempt) -> Attempt:
+    """What it cost, and that it is done; a round begins only when the one before is through."""
+    return Attempt(
+        grants=min(attempt.grants, 1),
+        outcome=AttemptOutcome.LOST,
+        charged=attempt.charged,
+        settled=attempt.settled,
+    )
 
 
 def steps_of_the_clock(run: Run | None) -> tuple[float, ...]:
@@ -81,6 +101,8 @@ def steps_of_the_clock(run: Run | None) -> tuple[float, ...]:
     moments = [run.deadline_at]
     if run.resend_at is not None:
         moments.append(run.resend_at)
+    if run.waits_for_evidence and run.evidence_until is not None:
+        moments.append(run.evidence_until)
     for attempt in run.attempts.values():
         if attempt.outcome is None and attempt.lease_until is not None:
             moments.append(attempt.lease_until)

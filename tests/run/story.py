@@ -16,10 +16,23 @@ REPAIR = StepRef(0, Step.REPAIR_EVIDENCE, 1)
 REVIEW = StepRef(0, Step.REVIEW_SEMANTICS, 1)
 REREVIEW = StepRef(0, Step.REVIEW_SEMANTICS, 2)
 PUBLISH = StepRef(0, Step.PUBLISH, 1)
-EVERY_REF = (CHECK, REPAIR, RECHECK, REVIEW, REREVIEW, PUBLISH)
+DRAFT_REFS = (CHECK, REPAIR, RECHECK, REVIEW, REREVIEW, PUBLISH)
+
+GATE, SECOND_GATE = (StepRef(round_, Step.GATE_CLAIMS, 1) for round_ in (0, 1))
+VERIFY, SECOND_VERIFY = (StepRef(round_, Step.VERIFY_CLAIMS, 1) for round_ in (0, 1))
+REVERIFY, SECOND_REVERIFY = (StepRef(round_, Step.VERIFY_CLAIMS, 2) for round_ in (0, 1))
+COMPOSE, SECOND_COMPOSE = (StepRef(round_, Step.COMPOSE_ANSWER, 1) for round_ in (0, 1))
+SECOND_PUBLISH = StepRef(1, Step.PUBLISH, 1)
+"""``SECOND_`` is round 1, the answer to a request for evidence; ``RE`` is a second attempt."""
+CLAIM_REFS = (
+    *(GATE, VERIFY, REVERIFY, COMPOSE, PUBLISH),
+    *(SECOND_GATE, SECOND_VERIFY, SECOND_REVERIFY, SECOND_COMPOSE, SECOND_PUBLISH),
+)
+EVERY_REF = tuple(dict.fromkeys((*DRAFT_REFS, *CLAIM_REFS)))
 
 RUN_ID = "run-1"
 KEY = "DraftReady/0"
+CLAIMS_KEY, ANSWER_KEY = "ExecutorOutputReady/0", "ExecutorOutputReady/1"
 START = 1_700_000_000.0
 DEFAULTS = Policy()
 UNLIMITED = Budget()

@@ -11,25 +11,39 @@ judge of a run, so what holds here holds for the system.
 
 import os
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
 from contracts.messages import Budget
 from tests.run.conftest import EXPLORED
-from tests.run.exploration import CALL, Exploration, Setup, World, found_by_check
+from tests.run.exploration import Exploration, World
 from tests.run.normal_form import normal_form
-from tests.run.story import EVERY_REF, PUBLISH, REPAIR, REREVIEW, REVIEW
-from worker.run.events import Answer, Claimed, Event, Finished, Published, Ticked, Used
+from tests.run.setups import Setup, claim, success
+from tests.run.story import (
+    COMPOSE,
+    EVERY_REF,
+    PUBLISH,
+    REPAIR,
+    REREVIEW,
+    REVERIFY,
+    REVIEW,
+    SECOND_PUBLISH,
+    SECOND_REVERIFY,
+    SECOND_VERIFY,
+    VERIFY,
+)
+from worker.run.events import Answer, Ticked, Used
 from worker.run.outcomes import RETRYABLE, AttemptOutcome
 from worker.run.path import due_at, next_step
 from worker.run.policy import Policy
 from worker.run.reducer import decide
-from worker.run.state import Run
-from worker.run.steps import MODEL_STEPS, Step, StepRef
+from worker.run.state import Protocol, Run
+from worker.run.steps import MODEL_STEPS, Step
 
 O = AttemptOutcome  # noqa: E741  # the tables below are read by their outcomes
 DEEP = os.environ.get("EXPLORE") == "deep"
-CALLS = (REPAIR, REVIEW, REREVIEW)
+CALLS = tuple(ref for ref in EVERY_REF if ref.step in MODEL_STEPS)
 
 FAST = Policy(
     attempt_timeout=2,
@@ -92,6 +106,24 @@ FEW_OUTCOMES = {
     Step.REPAIR_EVIDENCE: (O.REPAIRED, O.TIMEOUT),
     Step.REVIEW_SEMANTICS: (O.SUPPORTED, O.TIMEOUT),
 }
+GATES = (O.PASSED, O.VIOLATED, O.UNCONCLUDED)
+CLAIMS_OF_EACH_KIND = {
+    Step.GATE_CLAIMS: (O.PASSED, O.VIOLATED),
+    Step.VERIFY_CLAIMS: (O.VERIFIED, O.TIMEOUT, O.PROVIDER_REFUSED),
+    Step.COMPOSE_ANSWER: (O.COMPOSED, O.BARE),
+}
+EVERY_OUTCOME_OF_CLAIMS = {
+    Step.GATE_CLAIMS: GATES,
+    Step.VERIFY_CLAIMS: (O.VERIFIED, *FAILURES),
+    Step.COMPOSE_ANSWER: (O.COMPOSED, O.BARE),
+}
+FEW_OUTCOMES_OF_CLAIMS = {
+    Step.GATE_CLAIMS: (O.PASSED,),
+    Step.VERIFY_CLAIMS: (O.VERIFIED, O.TIMEOUT),
+    Step.COMPOSE_ANSWER: (O.COMPOSED,),
+}
+WAITING = replace(FAST, evidence_reserve=1, max_grants=2)
+WAITING_AND_RESENDING = replace(RESENDING, evidence_reserve=1)
 USAGES = (None, Used(output_bytes=1, tokens=1), Used(output_bytes=9, tokens=9))
 
 SETUPS: dict[str, Setup] = {
@@ -106,10 +138,31 @@ SETUPS: dict[str, Setup] = {
         ONE_OF_EACH_KIND if DEEP else FEW_OUTCOMES,
         USAGES,
     ),
+    "claims: leases, wait and deadline": Setup(
+        WAITING, 8 if DEEP else 4, Budget(), CLAIMS_OF_EACH_KIND, protocol=Protocol.CLAIMS
+    ),
+    "claims: every outcome": Setup(
+        WAITING, 4 if DEEP else 2, Budget(), EVERY_OUTCOME_OF_CLAIMS, protocol=Protocol.CLAIMS
+    ),
+    "claims: sending again": Setup(
+        WAITING_AND_RESENDING,
+        5 if DEEP else 3,
+        Budget(),
+        CLAIMS_OF_EACH_KIND,
+        protocol=Protocol.CLAIMS,
+    ),
+    "claims: budget": Setup(
+        WAITING,
+        3 if DEEP else 2,
+        Budget(model_calls=3, tokens=9),
+        CLAIMS_OF_EACH_KIND if DEEP else FEW_OUTCOMES_OF_CLAIMS,
+        USAGES,
+        protocol=Protocol.CLAIMS,
+    ),
 }
 
 
-@pytest.mark.timeout(3600 if DEEP else 120)
+@pytest.mark.timeout(3600 if DEEP else 400)
 @pytest.mark.parametrize("name", SETUPS)
 def test_invariants_hold_in_every_state_that_can_be_reached(
     name: str, record_property: Callable[[str, object], None]
@@ -149,6 +202,10 @@ def _fault(exploration: Exploration, world: World) -> str:
         "open after its cancel": not (history.cancelled and run is not None and run.is_open),
         "a call was started twice": all(starts[ref] <= 1 for ref in CALLS),
         "too many reviews": starts[REVIEW] + starts[REREVIEW] <= policy.review_attempts,
+        "too many verifications": all(
+            starts[first] + starts[again] <= policy.review_attempts
+            for first, again in ((VERIFY, REVERIFY), (SECOND_VERIFY, SECOND_REVERIFY))
+        ),
         "a repair that is turned off": starts[REPAIR] <= policy.repair_attempts,
         "a step was started too often": all(count <= policy.max_grants for count in history.starts),
     }
@@ -161,9 +218,10 @@ def _rules_of_an_open_run(run: Run, setup: Setup) -> dict[str, bool]:
     held = [ref for ref in EVERY_REF if run.attempt(ref).lease_until is not None]
     due = due_at(run, setup.policy)
     calls = [run.attempt(ref) for ref in CALLS]
+    step = next_step(run, setup.policy)
     return {
-        "no next step": next_step(run, setup.policy) is not None,
-        "something else is held than the next step": held in ([], [next_step(run, setup.policy)]),
+        "no next step": (step is None) is run.waits_for_evidence,
+        "something else is held than the next step": held in ([], [step]),
         "no due time up to the deadline": due is not None and due <= run.deadline_at,
         "a call over its time": all(
             call.timeout is None or call.timeout <= setup.policy.attempt_timeout for call in calls
@@ -206,37 +264,39 @@ def _ends_by_a_worker(run: Run, policy: Policy) -> None:
         assert at is not None
         step = next_step(at, policy)
         if step is None:
-            return
-        decision = decide(at, _claim(step), now, policy)
+            if not at.is_open:
+                return
+            # It waits for evidence that nobody brings.
+            now = due_at(at, policy) or now
+            at = decide(at, Ticked(), now, policy).run
+            continue
+        decision = decide(at, claim(step), now, policy)
         at = decision.run
         if decision.answer is Answer.HELD:
             assert at is not None
             now = at.attempt(step).lease_until or now
         elif decision.answer is Answer.GRANTED:
-            at = decide(at, _success(step), now, policy).run
+            at = decide(at, success(step), now, policy).run
     raise AssertionError("a sound worker does not get a run to its end")
-
-
-def _claim(step: StepRef) -> Claimed:
-    return Claimed(step, spend=CALL if step.step in MODEL_STEPS else None)
-
-
-def _success(step: StepRef) -> Event:
-    match step.step:
-        case Step.CHECK_EVIDENCE:
-            return Finished(step, O.PASSED, check=found_by_check(O.PASSED))
-        case Step.REPAIR_EVIDENCE:
-            return Finished(step, O.REPAIRED)
-        case Step.REVIEW_SEMANTICS:
-            return Finished(step, O.SUPPORTED)
-        case _:
-            return Published(step)
 
 
 def _coverage(exploration: Exploration) -> None:
     """The exploration went where it was meant to go: an unreached corner proves nothing."""
+    setup = exploration.setup
     endings = {ending for history in exploration.histories for ending in history.released}
-    assert {"SUCCEEDED", "CANCELLED", "DEADLINE_EXCEEDED", "SEMANTIC_UNAVAILABLE"} <= endings
+    assert {"SUCCEEDED", "CANCELLED", "DEADLINE_EXCEEDED"} <= endings
+    if setup.protocol is Protocol.CLAIMS:
+        _coverage_of_claims(exploration, endings)
+    else:
+        _coverage_of_drafts(exploration, endings)
+    if setup.budget != Budget():
+        assert "BUDGET_EXHAUSTED" in endings
+    if setup.policy in (FAST, WAITING) and setup.budget == Budget():
+        assert "PROCESSING_FAILED" in endings
+
+
+def _coverage_of_drafts(exploration: Exploration, endings: set[str]) -> None:
+    assert "SEMANTIC_UNAVAILABLE" in endings
     started = [
         sum(history.starts[EVERY_REF.index(ref)] for history in exploration.histories)
         for ref in (REREVIEW, PUBLISH)
@@ -245,7 +305,14 @@ def _coverage(exploration: Exploration) -> None:
     both = (EVERY_REF.index(REPAIR), EVERY_REF.index(REREVIEW))
     repaired = any(all(history.starts[at] for at in both) for history in exploration.histories)
     assert repaired is bool(exploration.setup.policy.repair_attempts)
-    if exploration.setup.budget != Budget():
-        assert "BUDGET_EXHAUSTED" in endings
-    if exploration.setup.policy is FAST:
-        assert "PROCESSING_FAILED" in endings
+
+
+def _coverage_of_claims(exploration: Exploration, endings: set[str]) -> None:
+    assert {"LOW_CONFIDENCE", "CLAIMS_REJECTED", "PRE_VERIFICATION"} <= endings
+    for ref in (REVERIFY, COMPOSE, SECOND_REVERIFY, SECOND_PUBLISH):
+        place = EVERY_REF.index(ref)
+        assert any(history.starts[place] for history in exploration.histories), ref.key
+    runs = [run for run in exploration.records if run is not None]
+    assert any(run.evidence_waived for run in runs), "a wait that was over"
+    assert any(run.waits_for_evidence and run.is_open for run in runs)
+    assert any(history.answered for history in exploration.histories)

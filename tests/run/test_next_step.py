@@ -4,7 +4,7 @@ import pytest
 
 from tests.run.story import (
     CHECK,
-    EVERY_REF,
+    DRAFT_REFS,
     PUBLISH,
     RECHECK,
     REPAIR,
@@ -232,7 +232,7 @@ def test_due_time_is_resend_then_lease_then_deadline() -> None:
 def test_ids_are_the_same_each_time_and_never_shared() -> None:
     """Task, errback and message ids are pure functions of run, step, attempt and start."""
     refs = every_ref(2, 2)
-    assert set(EVERY_REF) <= set(refs)
+    assert set(DRAFT_REFS) <= set(refs)
     assert len(set(refs)) == len(refs) == 2 * 2 * len(Step)
     assert {ref.attempt for ref in refs} == {1, 2}
     assert {ref.round for ref in refs} == {0, 1}
