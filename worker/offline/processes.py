@@ -79,11 +79,19 @@ class Process:
         return self.log.read_text("utf-8", errors="replace")
 
     def ready(self, sign: str, seconds: float = READY_SECONDS) -> Self:
-        """Wait for a line in the log; raises NotReady with the end of the log."""
+        """Wait for a line in the log; raises NotReady with the end of the log.
+
+        One that does not get ready is killed: nobody holds it yet who could stop it, and
+        it does not hear the Ctrl-C that may have ended the waiting.
+        """
         try:
             wait_until(lambda: sign in self.text() or not self.running, seconds, self.name)
         except NotReady:
+            self.kill()
             raise NotReady(f"{self.name} is not ready:\n{self.text()[-2000:]}") from None
+        except BaseException:
+            self.kill()
+            raise
         if sign not in self.text():
             raise NotReady(f"{self.name} ended:\n{self.text()[-2000:]}")
         return self
