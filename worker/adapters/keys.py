@@ -42,7 +42,7 @@ class Keys:
         return f"{self.prefix}invocations:{run_id}"
 
     def counts(self, session_id: str) -> str:
-        """Hash: how often, by what is counted and run (``model_steps:<run id>``)."""
+        """Hash: ``model_steps:<run id>``, ``helper_calls:<run id>``, ``run:<run id>`` of each run."""
         return f"{self.prefix}counts:{session_id}"
 
     def raw_responses(self, run_id: str) -> str:

@@ -13,7 +13,7 @@ from contracts.strict_json import StrictJsonError, canonical, parse
 from contracts.trace import SessionCounts
 from worker.adapters.keys import Keys
 
-# A new row is counted by the script that writes it, so the count is that of the rows.
+# The session learns its runs here; how many rows they have is counted when somebody asks.
 _WRITE = """
 local old = redis.call('HGET', KEYS[1], ARGV[1])
 if old and cjson.decode(old).lifecycle ~= 'PROJECTING' then
@@ -22,7 +22,7 @@ end
 redis.call('HSET', KEYS[1], ARGV[1], ARGV[2])
 redis.call('EXPIRE', KEYS[1], ARGV[3])
 if not old then
-  redis.call('HINCRBY', KEYS[2], ARGV[4], 1)
+  redis.call('HSET', KEYS[2], ARGV[4], 1)
   redis.call('EXPIRE', KEYS[2], ARGV[3])
 end
 return 1
@@ -33,7 +33,7 @@ WEEK = 604_800
 Uncited = Literal["model_steps", "helper_calls"]
 """What is counted and leaves no record."""
 
-_EVIDENCE = "evidence_calls"
+_RUN = "run"
 _PAGE = 500
 
 
@@ -68,7 +68,7 @@ class InvocationWriter:
                 record.tool_call_id,
                 record.model_dump_json(),
                 self._keep,
-                f"{_EVIDENCE}:{record.run_id}",
+                f"{_RUN}:{record.run_id}",
             ],
         )
         if not written:
@@ -102,13 +102,21 @@ class InvocationReader:
         return tuple(sorted(found, key=lambda one: (one.started_at, one.tool_call_id)))
 
     def counts(self, session_id: str) -> SessionCounts:
-        """A session's counts over all of its runs; raises redis.RedisError."""
-        totals = dict.fromkeys((*get_args(Uncited), _EVIDENCE), 0)
+        """A session's counts over all of its runs; raises redis.RedisError.
+
+        Evidence calls are the rows that are stored, neither more nor less.
+        """
+        totals = dict.fromkeys(get_args(Uncited), 0)
+        runs: set[str] = set()
         for field, value in self._client.hgetall(self._keys.counts(session_id)).items():
-            what = field.decode(errors="replace").partition(":")[0]
+            what, _, run_id = field.decode(errors="replace").partition(":")
+            runs.add(run_id)
             if what in totals:
                 totals[what] += int(value)
-        return SessionCounts(**totals)
+        with self._client.pipeline(transaction=False) as pipe:
+            for run_id in sorted(runs):
+                pipe.hlen(self._keys.invocations(run_id))
+            return SessionCounts(**totals, evidence_calls=sum(pipe.execute()))
 
     def _readable(self, run_id: str) -> Iterator[InvocationRecord]:
         pages = self._client.hscan_iter(self._keys.invocations(run_id), count=_PAGE)
