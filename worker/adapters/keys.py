@@ -42,7 +42,7 @@ class Keys:
         return f"{self.prefix}invocations:{run_id}"
 
     def counts(self, session_id: str) -> str:
-        """Hash: ``model_steps:<run id>``, ``helper_calls:<run id>``, ``run:<run id>`` of each run."""
+        """Hash: ``run:<run id>``, ``model_steps:<run id>`` and ``helper_calls:<run id>``."""
         return f"{self.prefix}counts:{session_id}"
 
     def raw_responses(self, run_id: str) -> str:
