@@ -20,6 +20,7 @@ from pydantic import TypeAdapter, ValidationError
 from contracts.base import RunId, Timestamp
 from contracts.messages import DraftReady
 from contracts.strict_json import StrictJsonError
+from worker.adapters.dead_letters import DeadLetters
 from worker.adapters.keys import Keys
 from worker.adapters.redis_lease import RedisLease
 from worker.app import examine_store, settings, stage, tools
@@ -97,6 +98,11 @@ def _parser() -> argparse.ArgumentParser:
     cancelled = commands.add_parser("cancel", help="end a run without a release")
     cancelled.add_argument("run_id", type=_run_id)
     cancelled.set_defaults(run=_cancel)
+
+    dead = commands.add_parser("dead", help="list the messages that could not be admitted")
+    dead.add_argument("--put-back", action="store_true", help="send them to their queues again")
+    dead.add_argument("--limit", type=int, default=100)
+    dead.set_defaults(run=_dead)
 
     listed = commands.add_parser("settings", help="print every setting and its default")
     listed.set_defaults(run=_settings)
@@ -209,6 +215,15 @@ def _cancel(chosen: argparse.Namespace) -> int:
             print(f"nothing of run {run_id} has come yet; its draft will be aborted when it comes")
         case _:
             print(f"run {run_id} had ended before: {report.code}; nothing is changed")
+    return 0
+
+
+def _dead(chosen: argparse.Namespace) -> int:
+    letters = DeadLetters(settings().broker())
+    found = letters.put_back(chosen.limit) if chosen.put_back else letters.look(chosen.limit)
+    for letter in found:
+        _print(f"{letter.reason} from {letter.origin or 'a queue'}, {letter.size} bytes")
+    _print(f"{len(found)} dead letters" + (" put back" if chosen.put_back else ""))
     return 0
 
 

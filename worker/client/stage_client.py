@@ -60,10 +60,10 @@ class StageClient:
 
     def _submit(self, message: Incoming, traceparent: str | None) -> str:
         id_, body = self._wrap(message, traceparent)
-        now, _ = self._redis.time()  # the sweep counts by the same clock
+        seconds, micros = self._redis.time()  # the sweep counts by the same clock
         with self._redis.pipeline(transaction=True) as pipe:
             pipe.set(self._keys.inbox_entry(id_), body)
-            pipe.zadd(self._keys.inbox, {id_: now})
+            pipe.zadd(self._keys.inbox, {id_: seconds + micros / 1e6})
             pipe.execute()
         try:
             self._publish(body, self._broker.drafts, id_)
