@@ -87,7 +87,7 @@ def literals_of(sql: str, params: Sequence[JsonValue]) -> Literals:
 def _tokens(sql: str) -> Iterator[tuple[str, str]]:
     for match in _TOKEN.finditer(sql):
         kind = match.lastgroup or ""
-        if kind not in {"comment", "quoted"}:
+        if kind != "comment":
             yield kind, match.group()
 
 
