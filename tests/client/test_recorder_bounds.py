@@ -62,9 +62,10 @@ def test_a_large_error_message_is_cut() -> None:
     assert len(str(store.one().error_message).encode()) <= MOST_ERROR
 
 
-def test_large_retrieval_details_are_left_out() -> None:
+@pytest.mark.parametrize("detail", [LONG, "\ud800"], ids=["long", "no-unicode"])
+def test_unfit_retrieval_details_are_left_out(detail: str) -> None:
     """The call is recorded without them, and says so."""
-    retrieval = Retrieval(layer="L1", details={"text": LONG})
+    retrieval = Retrieval(layer="L1", details={"text": detail})
     record = record_of("lookup_knowledge", knowledge_documents([], retrieval=retrieval))
     assert record.retrieval is not None
     assert record.retrieval.layer == "L1"

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contracts.evidence import EvidenceStatus, InvocationRecord, Retrieval
+from contracts.evidence import EvidenceStatus, InvocationRecord, Lifecycle, Retrieval
 from contracts.trace import EvidenceLevel, TraceEntry, TraceOutcome
 from tests.trace.records import deduplicated, failed, hit, line, record, unfinished
 from worker.trace.hits import MOST_EXCERPT
@@ -35,6 +35,21 @@ def test_a_failed_call_stays_with_the_gap_that_it_leaves() -> None:
     assert entry.output_summary == (
         "no evidence: the calls failed, so nothing is known here (1 failed)"
     )
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"lifecycle": Lifecycle.ERROR, "evidence_status": EvidenceStatus.EVIDENCE_FOUND},
+        {"lifecycle": Lifecycle.READY, "evidence_status": EvidenceStatus.ERROR},
+        {"lifecycle": Lifecycle.READY, "evidence_status": None},
+    ],
+)
+def test_a_record_that_says_in_any_way_that_it_failed_failed(fields: dict[str, Any]) -> None:
+    """Whatever else it holds, it raises nothing."""
+    entry = one(record("c1", output_preview="12:00 timeout", **fields))
+    assert entry.outcome is TraceOutcome.FAILED
+    assert entry.gaps[0].reason == "the call failed and gave no reason"
 
 
 @pytest.mark.scenario("trace-summary", "Failed calls stay visible")

@@ -151,6 +151,12 @@ def test_responses_count_one_step_for_one_row_of_items() -> None:
     assert transcript.final_text == "Done."
 
 
+def test_a_step_before_any_question_is_a_step() -> None:
+    """A history may open with the model's own words."""
+    said = {"role": "assistant", "content": "Hello."}
+    assert read("openai-responses", [said, ASK, said]).model_steps == 2
+
+
 def test_an_incomplete_output_is_an_error_record() -> None:
     """A result of which only a part came excludes nothing and proves nothing."""
     data = [ASK, CALL, output(output="97", status="incomplete")]
