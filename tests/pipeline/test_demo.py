@@ -21,13 +21,6 @@ LAST_LINE = re.compile(
     rb"demo: (?P<runs>\d+) runs, (?P<succeeded>\d+) succeeded, "
     rb"(?P<fallback>\d+) fallback, (?P<aborted>\d+) aborted"
 )
-DRAFT_FALLBACKS = {
-    FallbackType.INSUFFICIENT_EVIDENCE,
-    FallbackType.MISSING_REQUIRED_CONTEXT,
-    FallbackType.EVIDENCE_VALIDATION_FAILED,
-    FallbackType.SEMANTIC_UNSUPPORTED,
-    FallbackType.SEMANTIC_UNAVAILABLE,
-}
 
 
 @pytest.fixture(scope="module")
@@ -59,7 +52,7 @@ def test_the_demo_ends_well_and_counts_its_runs(
     last = LAST_LINE.fullmatch(ran.stdout.splitlines()[-1])
     assert last is not None
     kinds = Counter(message["type"] for message in messages(directory))
-    cases = sum(len(incident.cases) for incident in load())
+    cases = sum(len(incident.cases) + len(incident.claims) for incident in load())
     assert {name: int(number) for name, number in last.groupdict().items()} == {
         "runs": cases,
         "succeeded": kinds["release_stage.ReleaseSucceeded.v1"],
@@ -94,7 +87,25 @@ def test_the_demo_shows_every_kind_of_ending(
         for message in messages(directory)
         if "fallback" in message["data"]
     }
-    assert fallbacks >= DRAFT_FALLBACKS
+    assert fallbacks == set(FallbackType)
+
+
+@pytest.mark.scenario("local-stage", "Claims in the demo")
+def test_the_demo_answers_what_it_is_asked_for(
+    demo: tuple[subprocess.CompletedProcess[bytes], Path],
+) -> None:
+    """Claims are released in round 0 and in round 1, and doubted in both."""
+    ran, directory = demo
+    answered = [message["data"] for message in messages(directory) if "answer" in message["data"]]
+    ended = {(one["round"], one.get("fallback", {}).get("type")) for one in answered}
+    assert ended == {
+        (0, None),
+        (1, None),
+        (0, "LOW_CONFIDENCE"),
+        (1, "LOW_CONFIDENCE"),
+        (0, "CLAIMS_REJECTED"),
+    }
+    assert ran.stdout.count(b"evidence asked for") == 2
 
 
 @pytest.mark.scenario("local-stage", "Nothing is left running")

@@ -1,7 +1,8 @@
 """``make demo``: recorded incidents through real workers, and what each reader would get.
 
 Starts Redis, the rule-based judge, a worker with two processes and a relay,
-publishes every recorded draft, and stops all of it again. With DEMO_EXTERNAL=1 it
+publishes every recorded draft and document of claims, answers what is asked for about
+the latter, and stops all of it again. With DEMO_EXTERNAL=1 it
 uses REDIS_URL and OPENAI_BASE_URL instead of servers of its own; then only the
 endings that do not hang on the judge are compared.
 """
@@ -19,12 +20,14 @@ from uuid import uuid4
 
 import redis
 
+from contracts import channels
 from contracts.envelope import Envelope
 from contracts.strict_json import canonical
 from worker.adapters.keys import Keys
 from worker.adapters.redis_records import RedisRecords
+from worker.claims.evaluation import CHANNEL
 from worker.client import InvocationWriter, ResultConsumer, StageClient
-from worker.offline.incidents import DraftCase, Ending, Incident, JudgeNeed, load
+from worker.offline.incidents import ClaimsCase, DraftCase, Ending, Incident, JudgeNeed, load
 from worker.offline.judge import JudgeServer
 from worker.offline.judge_rules import NOTICE
 from worker.offline.judge_script import hang, status
@@ -39,11 +42,16 @@ _REPORT_TYPES = ("ReleaseSucceeded", "ReleaseFallback", "ReleaseAborted")
 
 @dataclass(frozen=True)
 class Started:
-    """One published draft."""
+    """One published draft, or one document of claims."""
 
     incident: Incident
-    case: DraftCase
+    case: DraftCase | ClaimsCase
     run_id: str
+    expected: Ending
+
+    @property
+    def session_id(self) -> str:
+        return f"demo-{self.incident.name}"
 
 
 @dataclass(frozen=True)
@@ -54,7 +62,7 @@ class Servers:
 
 
 def run_demo(directory: Path) -> int:
-    """Run every recorded draft; returns 0 if each run ended as expected, else 1."""
+    """Run everything that is recorded; returns 0 if each run ended as expected, else 1."""
     directory.mkdir(parents=True, exist_ok=True)
     results: dict[str, Envelope] = {}
     with _servers() as servers, ExitStack() as stack:
@@ -63,12 +71,22 @@ def run_demo(directory: Path) -> int:
         print(f"worker and relay are up, their logs are in {directory}/")
         client = StageClient(servers.redis_url)
         stack.callback(client.close)
-        started = _publish_all(client, servers)
-        consumer = ResultConsumer(servers.redis_url, name=f"demo-{uuid4()}")
+        store = redis.Redis.from_url(servers.redis_url)
+        writer = InvocationWriter(store)
+        started = _publish_all(client, writer, servers)
+        name = f"demo-{uuid4()}"
+        consumer = ResultConsumer(servers.redis_url, name=name)
         stack.callback(consumer.close)
+        requests = ResultConsumer(servers.redis_url, name=name, reply_to=channels.REQUESTS)
+        stack.callback(requests.close)
         waiting = {one.run_id: one for one in started}
         wrong = 0
-        records = RedisRecords(redis.Redis.from_url(servers.redis_url), Keys(), retention=1)
+        records = RedisRecords(store, Keys(), retention=1)
+
+        def on_request(envelope: Envelope) -> None:
+            one = waiting.get(envelope.subject)
+            if one is not None:
+                _answer(client, writer, one, envelope)
 
         def on_result(envelope: Envelope) -> None:
             nonlocal wrong
@@ -77,12 +95,13 @@ def run_demo(directory: Path) -> int:
                 results[envelope.subject] = envelope
                 wrong += not _report(one, envelope, show(records, Policy(), one.run_id) or {})
 
+        def all_ended() -> bool:
+            requests.consume(on_request, timeout=0.1)
+            consumer.consume(on_result, timeout=0.1)
+            return not waiting
+
         try:
-            wait_until(
-                lambda: consumer.consume(on_result, timeout=0.2) is not None and not waiting,
-                PATIENCE,
-                "all endings",
-            )
+            wait_until(all_ended, PATIENCE, "all endings")
         except NotReady as error:
             print(f"demo: {error}; missing: {', '.join(one.case.name for one in waiting.values())}")
             wrong += len(waiting)
@@ -115,48 +134,87 @@ def _servers() -> Iterator[Servers]:
         yield Servers(server.url, judge, environment)
 
 
-def _publish_all(client: StageClient, servers: Servers) -> list[Started]:
-    writer = InvocationWriter(redis.Redis.from_url(servers.redis_url))
+def _publish_all(client: StageClient, writer: InvocationWriter, servers: Servers) -> list[Started]:
     started = []
     for incident in load():
         print(f"\n{incident.title}")
-        for case in incident.cases:
+        cases: tuple[DraftCase | ClaimsCase, ...] = (*incident.cases, *incident.claims)
+        for case in cases:
             if case.judge is not JudgeNeed.RULES and servers.judge is None:
                 continue
-            started.append(_publish(client, writer, servers.judge, incident, case))
+            one = _start(incident, case)
+            _script(servers.judge, case)
+            if isinstance(case, ClaimsCase):
+                _publish_claims(client, writer, one, case)
+            else:
+                _publish(client, writer, servers.judge, one, case)
+            started.append(one)
             print(f"  published {case.name}")
     print()
     return started
+
+
+def _start(incident: Incident, case: DraftCase | ClaimsCase) -> Started:
+    expected = case.expected if isinstance(case, ClaimsCase) else case.ending(repair=True)
+    return Started(incident, case, f"{case.name}-{uuid4().hex[:8]}", expected)
+
+
+def _script(judge: JudgeServer | None, case: DraftCase | ClaimsCase) -> None:
+    if judge is not None and case.judge is JudgeNeed.DOWN:
+        judge.add(status(503).on(case.query).always())
+    if judge is not None and case.judge is JudgeNeed.SLOW:
+        judge.add(hang().on(case.query).always())
 
 
 def _publish(
     client: StageClient,
     writer: InvocationWriter,
     judge: JudgeServer | None,
-    incident: Incident,
+    one: Started,
     case: DraftCase,
-) -> Started:
-    run_id, session_id = f"{case.name}-{uuid4().hex[:8]}", f"demo-{incident.name}"
-    for record in incident.records(case, run_id, session_id):
+) -> None:
+    for record in one.incident.records(case, one.run_id, one.session_id):
         writer.write(record)
-    for record in incident.foreign_records(case, f"{run_id}-other", session_id):
+    for record in one.incident.foreign_records(case, f"{one.run_id}-other", one.session_id):
         writer.write(record)
-    if judge is not None and case.judge is JudgeNeed.DOWN:
-        judge.add(status(503).on(case.query).always())
-    if judge is not None and case.judge is JudgeNeed.SLOW:
-        judge.add(hang().on(case.query).always())
-    client.submit_draft(incident.message(case, run_id, session_id, datetime.now(UTC)))
+    client.submit_draft(one.incident.message(case, one.run_id, one.session_id, datetime.now(UTC)))
     if case.cancel:
         if judge is not None:
             judge.wait(lambda _: bool(judge.asked_about(case.query)), PATIENCE)
-        client.cancel_run(run_id)
-    return Started(incident, case, run_id)
+        client.cancel_run(one.run_id)
+
+
+def _publish_claims(
+    client: StageClient,
+    writer: InvocationWriter,
+    one: Started,
+    case: ClaimsCase,
+    *,
+    round_: int = 0,
+) -> None:
+    late = round_ == 1
+    for record in one.incident.claim_records(case, one.run_id, one.session_id, late=late):
+        writer.write(record)
+    client.submit_claims(
+        one.incident.claims_message(case, one.run_id, one.session_id, round_=round_)
+    )
+
+
+def _answer(
+    client: StageClient, writer: InvocationWriter, one: Started, envelope: Envelope
+) -> None:
+    """Do as an agent that is asked for evidence: look again, and hand in its claims anew."""
+    data: dict[str, Any] = envelope.data
+    for gap in data["gaps"]:
+        print(f"{one.case.name}: evidence asked for, {gap['tool_name']}: {gap['missing']}")
+    if isinstance(one.case, ClaimsCase):
+        _publish_claims(client, writer, one, one.case, round_=1)
 
 
 def _report(one: Started, envelope: Envelope, record: dict[str, Any]) -> bool:
     """Print one ending in words for a person; tells whether it was the expected one."""
     got = _ending(envelope)
-    expected = one.case.ending(repair=True)
+    expected = one.expected
     print(f"{one.case.name}: {got.type} {got.code or ''}{' (repaired)' if got.repaired else ''}")
     for line in (*_why(record), *_stands(envelope)):
         print(f"    {line}")
@@ -182,6 +240,13 @@ def _why(record: dict[str, Any]) -> Iterator[str]:
         if step in ("review_semantics", "repair_evidence"):
             reason = attempt.get("reason", "")
             yield f"{step} {number}: {attempt.get('outcome', 'open')} {reason}".rstrip()
+    evaluation = record.get("self_evaluation", {}).get(CHANNEL, {})
+    for error in evaluation.get("gatekeeper_result", {}).get("errors", ())[:3]:
+        yield f"gate: {error['rule']} {error['code']} at {error['target']}"
+    if "verdict" in evaluation:
+        yield f"verdict: {evaluation['verdict']} {evaluation['rationale']}"
+    if evaluation.get("failure_reasons"):
+        yield f"reasons: {', '.join(evaluation['failure_reasons'])}"
 
 
 def _stands(envelope: Envelope) -> Iterator[str]:
@@ -193,6 +258,11 @@ def _stands(envelope: Envelope) -> Iterator[str]:
     if sources:
         names = ", ".join(f"{source['tool']} in {source['source']}" for source in sources)
         yield f"looked at: {names}"
+    answer = data.get("answer", {})
+    for statement in (*answer.get("confirmed", ()), *answer.get("possible", ())):
+        yield f"{statement['label'].lower()}: {statement['text']}"
+    for missing in answer.get("gaps", ()):
+        yield f"missing: {missing['text']}"
     if "draft" in data:
         yield f"released: {data['draft']['conclusion']['text']}"
 

@@ -1,8 +1,8 @@
 """Recorded incidents: what tools really returned, and drafts about it with their endings.
 
 Each folder beside this file is one incident: ``recipe.py`` records it again,
-``records.json`` and ``drafts.json`` are what this module reads, ``README.md``
-tells what happened. Nothing here starts a program.
+``records.json``, ``drafts.json`` and, where there is one, ``claims.json`` are what
+this module reads, ``README.md`` tells what happened. Nothing here starts a program.
 """
 
 from dataclasses import dataclass
@@ -15,9 +15,17 @@ from typing import Literal
 from pydantic import JsonValue, TypeAdapter
 
 from contracts.base import Contract
+from contracts.claims import AgentPrompts, PromptRef
 from contracts.evidence import InvocationRecord
 from contracts.fallback import FallbackType, Locale
-from contracts.messages import AbortReason, Budget, ControlledStop, DraftReady, ProgressSnapshot
+from contracts.messages import (
+    AbortReason,
+    Budget,
+    ControlledStop,
+    DraftReady,
+    ExecutorOutputReady,
+    ProgressSnapshot,
+)
 
 
 class Ending(Contract):
@@ -75,6 +83,33 @@ class DraftCase(Contract):
         return self.expected if repair else self.expected_without_repair or self.expected
 
 
+class ClaimsCase(Contract):
+    """One document of claims and all that its run needs.
+
+    - ``output``: as in ``ExecutorOutputReady``; ``answer`` is that of round 1, if evidence
+      must be asked for.
+    - ``late``: calls that are made, and stored, only when evidence was asked for.
+    - ``expected``: the ending, of round 1 if there is an ``answer``.
+    """
+
+    name: str
+    explanation: str
+    query: str
+    output: JsonValue
+    answer: JsonValue = None
+    expected: Ending
+    late: tuple[str, ...] = ()
+    judge: JudgeNeed = JudgeNeed.RULES
+    locale: Locale = "en"
+
+
+PROMPTS = AgentPrompts(
+    planner=PromptRef(name="demo_planner", version="1"),
+    executor=PromptRef(name="demo_executor", version="1"),
+)
+"""The demo's agent has none; a real one names its own."""
+
+
 @dataclass(frozen=True)
 class Incident:
     """One recorded incident. ``recorded`` holds placeholders for run and session."""
@@ -83,6 +118,7 @@ class Incident:
     title: str
     recorded: tuple[InvocationRecord, ...]
     cases: tuple[DraftCase, ...]
+    claims: tuple[ClaimsCase, ...]
 
     def records(
         self, case: DraftCase, run_id: str, session_id: str
@@ -118,10 +154,35 @@ class Incident:
             locale=case.locale,
         )
 
+    def claim_records(
+        self, case: ClaimsCase, run_id: str, session_id: str, *, late: bool
+    ) -> tuple[InvocationRecord, ...]:
+        """The records of a run of claims: those of before its request for evidence, or after."""
+        chosen = [one for one in self.recorded if (one.tool_call_id in case.late) is late]
+        return _rebased(chosen, run_id, session_id)
+
+    def claims_message(
+        self, case: ClaimsCase, run_id: str, session_id: str, *, round_: int = 0
+    ) -> ExecutorOutputReady:
+        """The message that opens a run of claims, or answers its request for evidence."""
+        return ExecutorOutputReady(
+            run_id=run_id,
+            session_id=session_id,
+            round=round_,
+            query=case.query,
+            output=case.answer if round_ else case.output,
+            prompts=PROMPTS,
+            locale=case.locale,
+        )
+
 
 class _Drafts(Contract):
     title: str
     cases: tuple[DraftCase, ...]
+
+
+class _Claims(Contract):
+    cases: tuple[ClaimsCase, ...] = ()
 
 
 _RECORDS = TypeAdapter(tuple[InvocationRecord, ...])
@@ -139,11 +200,13 @@ def load() -> tuple[Incident, ...]:
 
 def _incident(folder: Traversable) -> Incident:
     drafts = _Drafts.model_validate_json(folder.joinpath("drafts.json").read_bytes())
+    claims = folder.joinpath("claims.json")
     return Incident(
         name=folder.name,
         title=drafts.title,
         recorded=_RECORDS.validate_json(folder.joinpath("records.json").read_bytes()),
         cases=drafts.cases,
+        claims=_Claims.model_validate_json(claims.read_bytes()).cases if claims.is_file() else (),
     )
 
 
