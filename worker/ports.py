@@ -238,6 +238,10 @@ class Dispatcher(Protocol):
         """Enqueue this step and the straight path behind it; raises SendFailed."""
         ...
 
+    def waiting(self) -> int:
+        """How many steps wait for a worker, repeats among them; raises SendFailed."""
+        ...
+
 
 class StoreUnavailable(Exception):
     """The store of records cannot be reached; nothing was decided."""

@@ -95,6 +95,14 @@ class CeleryDispatcher:
                 producer.connection.close()
                 raise SendFailed(type(error).__name__) from None
 
+    def waiting(self) -> int:
+        with self._app.connection_for_write() as connection:
+            try:
+                queue = broker_of(self._app.conf.broker_url).tasks(connection.channel())
+                return int(queue.queue_declare().message_count)
+            except failures(connection) as error:
+                raise SendFailed(type(error).__name__) from None
+
     def _signature(self, run: Run, ref: StepRef) -> Signature:
         names = {"run_id": run.run_id, "round": ref.round, "attempt": ref.attempt}
         grant = run.attempt(ref).grants + 1

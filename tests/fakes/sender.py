@@ -45,10 +45,14 @@ class FakeSender:
 
 
 class FakeDispatcher:
-    """Implements ``Dispatcher``; ``dispatched`` lists run id and step, in order."""
+    """Implements ``Dispatcher``; ``dispatched`` lists run id and step, in order.
+
+    ``queued`` is how many steps are said to wait.
+    """
 
     def __init__(self) -> None:
         self.dispatched: list[tuple[str, StepRef]] = []
+        self.queued = 0
         self.away = False
 
     def dispatch(self, run: Run, step: StepRef) -> None:
@@ -56,3 +60,9 @@ class FakeDispatcher:
         if self.away:
             raise SendFailed("OperationalError")
         self.dispatched.append((run.run_id, step))
+
+    def waiting(self) -> int:
+        """As the port says."""
+        if self.away:
+            raise SendFailed("OperationalError")
+        return self.queued

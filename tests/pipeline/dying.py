@@ -36,6 +36,10 @@ class _NoDispatcher:
     def dispatch(self, run: Run, step: StepRef) -> None:
         """Enqueue nothing."""
 
+    def waiting(self) -> int:
+        """Nothing waits for one that dies."""
+        return 0
+
 
 class _NoSender:
     def send(self, message: OutgoingMessage) -> None:

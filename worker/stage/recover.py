@@ -2,11 +2,13 @@
 
 import logging
 from collections.abc import Callable, Iterable
+from functools import cache
 from typing import TypeVar
 
 from worker.ports import InboxEntry, OutboxEntry, SendFailed, StoreUnavailable
 from worker.run.events import Answer, Lost, Ticked
-from worker.run.path import next_step
+from worker.run.path import hand_on, next_step
+from worker.run.state import Run
 from worker.run.steps import StepRef
 from worker.stage.admit import admit
 from worker.stage.engine import Report, Stage, apply, report
@@ -16,6 +18,8 @@ log = logging.getLogger("release_stage")
 _Item = TypeVar("_Item")
 
 BATCH = 100
+LONG_QUEUE = 100
+"""Waiting steps above which one that nobody claimed is not taken for lost: it only waits."""
 OUTBOX_PATIENCE = 5.0
 """Seconds that whoever released a message has to send it before the relay does."""
 INBOX_PATIENCE = 30.0
@@ -37,17 +41,30 @@ def lost(stage: Stage, run_id: str, ref: StepRef, grant: int) -> Report:
 def reconcile(stage: Stage) -> int:
     """Look at every run whose time has come; returns how many were looked at."""
     run_ids = stage.records.due(BATCH)
-    _one_by_one(run_ids, lambda run_id: _look_after(stage, run_id))
+    queue_is_long = cache(lambda: stage.dispatcher.waiting() > LONG_QUEUE)
+    _one_by_one(run_ids, lambda run_id: _look_after(stage, run_id, queue_is_long))
     return len(run_ids)
 
 
-def _look_after(stage: Stage, run_id: str) -> None:
+def _look_after(stage: Stage, run_id: str, queue_is_long: Callable[[], bool]) -> None:
     applied = apply(stage, run_id, Ticked())
     run = applied.run
-    if applied.answer is Answer.SEND and run is not None:
-        step = next_step(run, stage.policy)
-        if step is not None:
-            stage.dispatcher.dispatch(run, step)
+    if applied.answer is not Answer.SEND or run is None:
+        return
+    step = next_step(run, stage.policy)
+    if step is None or (_was_sent(stage, run) and queue_is_long()):
+        # Each repeat is work as well: a long queue would only grow by it. What is really
+        # lost is sent after its next wait.
+        return
+    stage.dispatcher.dispatch(run, step)
+
+
+def _was_sent(stage: Stage, run: Run) -> bool:
+    """Tell whether somebody sent the next step before, as far as the record knows."""
+    if run.resends == 1:
+        # After a wait that the provider asked for, this is the first time.
+        return hand_on(run, stage.policy) is not None
+    return run.resends > 1
 
 
 def sweep_outbox(stage: Stage) -> int:
