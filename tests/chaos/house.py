@@ -171,8 +171,8 @@ class House:
                 self.redis.zadd(self.keys.inbox, {name: now - 60}, xx=True)
 
     def open_runs(self) -> int:
-        """How many runs are under way; raises redis.RedisError."""
-        return int(self.redis.zcard(self.keys.open_runs))
+        """How many runs are open or still to be admitted; raises redis.RedisError."""
+        return int(self.redis.zcard(self.keys.open_runs) + self.redis.zcard(self.keys.inbox))
 
     def left(self) -> dict[str, int]:
         """What is still on its way; raises redis.RedisError."""
