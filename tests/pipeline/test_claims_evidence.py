@@ -92,6 +92,15 @@ def test_evidence_that_was_asked_for_opens_round_one(stage: LocalStage) -> None:
     assert second.question["retry_context"] == {"requested": requested}
 
 
+@pytest.mark.scenario("claim-runs", "Either broker brings the request")
+def test_either_broker_brings_the_request(either: LocalStage) -> None:
+    """The shared queue is declared alike by the one who asks and the one who reads."""
+    run_id = asking(either)
+    assert is_the_request(either.request(run_id), run_id)
+    answer_request(either, run_id, answered(either, run_id))
+    assert claimed(either, run_id).outcome.type == SUCCEEDED
+
+
 @pytest.mark.scenario("claim-runs", "A request goes where its sender listens")
 def test_a_request_goes_to_the_reply_queue_of_its_sender(stage: LocalStage) -> None:
     """To that queue alone; the ending goes there, too, and to the results."""
