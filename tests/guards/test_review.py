@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from jsonschema import Draft202012Validator
 
-from contracts.strict_json import canonical
 from tests.strategies import Case, any_text, json_values, sound_case, sound_cases
 from worker.guards import review
 from worker.guards.answers import OffSchema, Unparseable
 from worker.guards.evidence import check_evidence, cited_ids
+from worker.guards.questions import as_data
 from worker.guards.review import Review, Verdict, parse_answer
 from worker.guards.tools import BUILT_IN
 
@@ -43,10 +43,10 @@ def test_semantic_input_isolation() -> None:
 
 @given(sound_cases(), any_text())
 def test_no_tool_call_id_reaches_the_reviewer(case: Case, query: str) -> None:
-    """Equal inputs are equal bytes, in canonical JSON without any call's id."""
+    """Equal inputs are equal bytes, in the one form of questions, without any call's id."""
     text = asked(case, query)
     assert text == asked(case, query)
-    assert text.encode() == canonical(json.loads(text))
+    assert text == as_data(json.loads(text))
     assert not [key for key in cited_ids(case.draft) if key in text]
 
 

@@ -115,6 +115,8 @@ def test_hostile_evidence_stays_the_content_of_strings(stage: LocalStage, name: 
     assert logs["values"]["patterns"][0]["pattern"] == text
     assert logs["values"]["events"][0]["message"] == text
     assert rows["values"]["rows"] == [[text]]
+    assert "<" not in user
+    assert "[INST]" not in user
     outside = [*_strings(question["draft"]), question["query"]]
     assert not any(text in one for one in outside)
 

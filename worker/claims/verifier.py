@@ -29,6 +29,7 @@ from contracts.claims import (
 )
 from contracts.strict_json import canonical
 from worker.guards.answers import OffSchema, read_object
+from worker.guards.questions import as_data
 
 PROMPT_NAME = "claim_verifier"
 PROMPT_VERSION = "1"
@@ -146,7 +147,7 @@ def question(
     gate: GatekeeperResult,
     retry: RetryContext | None = None,
 ) -> str:
-    """Write the user message: canonical JSON, so that equal inputs are equal bytes.
+    """Write the user message as data, in JSON of one form: equal inputs are equal bytes.
 
     ``retry`` is given only in the round after evidence was asked for.
     """
@@ -163,7 +164,7 @@ def question(
     }
     if retry is not None:
         blocks["retry_context"] = retry.model_dump(mode="json")
-    return canonical(blocks).decode()
+    return as_data(blocks)
 
 
 def shown_evidence(evidence: Sequence[VerifiedBinding]) -> tuple[ShownEvidence, ...]:

@@ -13,6 +13,7 @@ from pydantic import ValidationError
 from contracts.draft import ActionItem, DiagnosisDraft
 from contracts.strict_json import canonical
 from worker.guards.answers import OffSchema, read_object
+from worker.guards.questions import as_data
 from worker.guards.violations import Violation
 
 PROMPT_NAME = "evidence_repair"
@@ -63,14 +64,14 @@ ANSWER_SCHEMA: dict[str, object] = _closed(DiagnosisDraft.model_json_schema())
 
 
 def question(query: str, draft: DiagnosisDraft, violations: Sequence[Violation]) -> str:
-    """Write the user message: canonical JSON, so that equal inputs are equal bytes."""
-    return canonical(
+    """Write the user message as data, in JSON of one form: equal inputs are equal bytes."""
+    return as_data(
         {
             "query": query,
             "draft": draft.model_dump(mode="json"),
             "violations": [{"code": item.code, "target": item.target} for item in violations],
         }
-    ).decode()
+    )
 
 
 def parse_answer(text: str) -> DiagnosisDraft:

@@ -12,8 +12,8 @@ from typing import Any
 from contracts.base import is_blank
 from contracts.draft import DiagnosisDraft
 from contracts.snapshot import Snapshot
-from contracts.strict_json import canonical
 from worker.guards.answers import OffSchema, read_object
+from worker.guards.questions import as_data
 
 PROMPT_NAME = "semantic_review"
 PROMPT_VERSION = "1"
@@ -79,14 +79,14 @@ class Review:
 
 
 def question(query: str, draft: DiagnosisDraft, snapshot: Snapshot) -> str:
-    """Write the user message: canonical JSON, so that equal inputs are equal bytes."""
-    return canonical(
+    """Write the user message as data, in JSON of one form: equal inputs are equal bytes."""
+    return as_data(
         {
             "query": query,
             "draft": _seen_by_reviewer(draft),
             "evidence": snapshot.model_dump(mode="json"),
         }
-    ).decode()
+    )
 
 
 def parse_answer(text: str) -> Review:
