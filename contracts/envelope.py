@@ -39,7 +39,7 @@ MESSAGES: tuple[type[Incoming | Outgoing], ...] = (
     EvidenceRequested,
 )
 
-_TYPE = re.compile(r"^release_stage\.(?P<name>[A-Za-z]+)\.v(?P<version>[0-9]{1,6})$")
+_TYPE = re.compile(r"^release_stage\.(?P<name>[A-Za-z]+)\.v(?P<version>[1-9][0-9]{0,5})$")
 
 
 class Envelope(OpenContract):

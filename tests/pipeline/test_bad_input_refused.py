@@ -78,6 +78,10 @@ REFUSED: dict[str, tuple[Callable[[str], bytes], str]] = {
         lambda r: encoded(event(r, None, type="release_stage.DraftReady.v2")),
         "UNKNOWN_VERSION",
     ),
+    "a version with a zero before it": (
+        lambda r: encoded(event(r, None, type="release_stage.DraftReady.v01")),
+        "UNKNOWN_TYPE",
+    ),
     "an unknown type": (
         lambda r: encoded(event(r, None, type="release_stage.Shout.v1")),
         "UNKNOWN_TYPE",
