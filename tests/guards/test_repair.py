@@ -258,6 +258,7 @@ def test_the_schema_for_providers_is_closed_and_takes_a_whole_draft() -> None:
         assert part["required"] == list(part["properties"])
     assert "description" not in json.dumps(schema)
     assert "default" not in json.dumps(schema)
+    assert "title" not in json.dumps(schema)
     assert not Draft202012Validator(schema).is_valid({**SOUND, "note": "x"})
 
 
