@@ -12,8 +12,11 @@ RunId = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,
 ReplyTo = Annotated[str, StringConstraints(pattern=r"^release\.reply\.[a-z0-9._-]{1,128}$")]
 """A reply queue. On Redis a routing key is a key name, so a stranger must not choose it freely."""
 
-SourceName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._:/@-]{0,127}$")]
-"""The name of a system that was looked at. It may appear in a fallback, so it can hold no prose."""
+SourceName = Annotated[
+    str, StringConstraints(max_length=128, pattern=r"^[A-Za-z0-9](/?[A-Za-z0-9._:@-])*$")
+]
+"""The name of a system that was looked at. It may appear in a fallback, so it can hold neither
+prose nor a link that somebody could follow."""
 
 Timestamp = AwareDatetime
 """An RFC 3339 date and time with an offset."""

@@ -16,6 +16,9 @@ from worker.guards.tools import AnyProjection, Observed
 from worker.guards.tools.projection import REPEATED
 from worker.guards.violations import ViolationCode
 
+MAX_RECORD_BYTES = 4_194_304
+"""A larger record is not read at all. Recorders cut what they keep far below this."""
+
 CITABLE = frozenset({EvidenceStatus.EVIDENCE_FOUND, EvidenceStatus.NO_EVIDENCE})
 
 
@@ -72,6 +75,8 @@ def read_call(
 
 
 def _owned(run_id: str, tool_call_id: str, stored: bytes) -> InvocationRecord:
+    if len(stored) > MAX_RECORD_BYTES:
+        raise _RefusedError(ViolationCode.RECORD_TOO_LARGE)
     try:
         parse(stored)  # what it passes, both parsers read alike
         record = InvocationRecord.model_validate_json(stored)
@@ -83,7 +88,7 @@ def _owned(run_id: str, tool_call_id: str, stored: bytes) -> InvocationRecord:
         raise _RefusedError(ViolationCode.RECORD_ID_MISMATCH)
     if record.lifecycle is not Lifecycle.READY:
         raise _RefusedError(ViolationCode.RECORD_NOT_READY)
-    if record.evidence_status not in CITABLE:
+    if record.evidence_status not in CITABLE or record.success is False:
         raise _RefusedError(ViolationCode.STATUS_NOT_CITABLE)
     if not record.agent_result:
         raise _RefusedError(ViolationCode.RESULT_EMPTY)

@@ -11,6 +11,9 @@ from contracts.snapshot import AnalysisEvidence, Snapshot, VerifiedEvidence
 from contracts.strict_json import canonical
 from worker.guards.calls import VerifiedCall
 
+MAX_SOURCES = 50
+"""Sources that a fallback names, at most."""
+
 MAX_EVIDENCE_BYTES = 32 * 1024 * 1024
 """Stored bytes behind all citations, counted once an analysis.
 
@@ -56,8 +59,8 @@ def snapshot_bytes(snapshot: Snapshot) -> bytes:
 
 
 def verified_sources(calls: Iterable[VerifiedCall]) -> tuple[VerifiedSource, ...]:
-    """The systems that were looked at, each once, in the order of the calls."""
-    return tuple(dict.fromkeys(call.origin for call in calls))
+    """The systems that were looked at, each once, in the order of the calls, the first ones."""
+    return tuple(dict.fromkeys(call.origin for call in calls))[:MAX_SOURCES]
 
 
 def _evidence(call: VerifiedCall) -> VerifiedEvidence:

@@ -37,6 +37,9 @@ QUESTION = "question"
 """The user message of the semantic review: written once, so that both attempts send one text.
 Absent where it is over its limit."""
 
+MAX_VIOLATIONS = 1_000
+"""Violations of one check that are kept, and told to the repair. All of them are counted."""
+
 _VIOLATIONS = TypeAdapter(tuple[Violation, ...])
 
 
@@ -84,7 +87,8 @@ def _with_conclusion(
         missing_context=bool(draft.missing_context),
     )
     if found.violations or found.snapshot is None:
-        blobs = {violations_blob(ref.attempt): _VIOLATIONS.dump_json(found.violations)}
+        kept = found.violations[:MAX_VIOLATIONS]
+        blobs = {violations_blob(ref.attempt): _VIOLATIONS.dump_json(kept)}
         return Finished(ref, AttemptOutcome.VIOLATED, check=facts), blobs
     return Finished(ref, AttemptOutcome.PASSED, check=facts), _verified(
         stage, submission, draft, found
