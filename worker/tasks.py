@@ -147,7 +147,8 @@ def register(app: Celery, stage: Callable[[], Stage]) -> None:
         ref = StepRef(round, Step(step), attempt)
         return _through(task, stage, run_id, lambda house: lost(house, run_id, ref, grant))
 
-    @app.task(name=SUBMIT, base=SilentTask, shared=False)
+    # Its message is all that there is of a draft: it comes again when its process dies.
+    @app.task(name=SUBMIT, base=SilentTask, shared=False, reject_on_worker_lost=True)
     def submit(*args: object, **kwargs: object) -> str:
         """Admit a message that came as a task: an envelope, as an object or as JSON text.
 
@@ -156,12 +157,23 @@ def register(app: Celery, stage: Callable[[], Stage]) -> None:
         alone = len(args) == 1 and not kwargs
         message = args[0] if alone else {"args": args, "kwargs": kwargs}
         try:
-            return admit(stage(), _raw(message), SUBMIT)
+            return _admit_or_keep(stage(), _raw(message))
         except (StoreUnavailable, SendFailed):
             time.sleep(PAUSE)  # given back at once, it would come again at once
             raise Reject(requeue=True) from None
         except Exception as error:  # noqa: BLE001 - only the name of its class may go on
             raise StepFailed(type(error).__name__) from None
+
+
+def _admit_or_keep(house: Stage, raw: bytes) -> str:
+    """Admit a message; one that admission breaks on is kept, since its task is done then."""
+    try:
+        return admit(house, raw, SUBMIT)
+    except (StoreUnavailable, SendFailed):
+        raise
+    except Exception as error:
+        house.sender.park(raw, type(error).__name__, SUBMIT)
+        raise
 
 
 def _raw(message: object) -> bytes:

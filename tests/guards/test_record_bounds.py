@@ -1,5 +1,7 @@
 """What no record may do: be endless, contradict itself, or carry a link into a fallback."""
 
+from typing import Any
+
 import pytest
 from pydantic import TypeAdapter, ValidationError
 
@@ -11,7 +13,7 @@ from worker.guards.tools import BUILT_IN
 from worker.guards.violations import ViolationCode
 
 
-def stored(**changes: object) -> bytes:
+def stored(**changes: Any) -> bytes:
     record = command_record("run-1", "call-1", command="df -h", stdout="100% /var", **changes)
     return record.model_dump_json().encode()
 

@@ -14,7 +14,7 @@ from worker.offline.judge_log import Received
 from worker.offline.judge_script import Behaviour, content
 from worker.run.state import Attempt, Run
 from worker.run.steps import Step, StepRef
-from worker.stage.claims_record import SELF_EVALUATION
+from worker.stage.blobs import SELF_EVALUATION
 
 FULL = "/dev/sdb1 20G 20G 0 100% /var"
 """A line of ``call-df`` in ``tests.pipeline.cases.disk_records``."""

@@ -27,7 +27,7 @@ from tests.pipeline.harness import LocalStage, new_run_id
 from worker.claims.composer import MAX_STATEMENT
 from worker.guards.fallback import build_fallback
 from worker.run.steps import Step
-from worker.stage.claims_record import SELF_EVALUATION
+from worker.stage.blobs import SELF_EVALUATION
 
 VERDICTS = ("model_verdict", "effective_verdict", "verdict")
 DIRECT, INFERENCE = "direct_observation", "reasonable_inference"

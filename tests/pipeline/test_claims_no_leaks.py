@@ -16,7 +16,7 @@ from worker.claims import verifier
 from worker.claims.evaluation import CHANNEL
 from worker.offline.judge_script import Behaviour, content, hang, refusal, status
 from worker.offline.processes import wait_until
-from worker.stage.claims_record import SELF_EVALUATION
+from worker.stage.blobs import SELF_EVALUATION
 
 DIRECT, INFERENCE = "direct_observation", "reasonable_inference"
 TOLD = f"{MARK}-told"

@@ -11,7 +11,8 @@ from tests.pipeline.cases import disk_draft, draft_ready
 from tests.stage.conftest import House
 from worker.ports import SendFailed, StoreUnavailable
 from worker.run.steps import Step, StepRef
-from worker.stage.admit import INPUT, admit
+from worker.stage.admit import admit
+from worker.stage.blobs import INPUT
 
 RUN = "run-1"
 REPLY = "release.reply.me"

@@ -12,7 +12,7 @@ from worker.claims.evaluation import CHANNEL
 from worker.run.events import Answer, Claimed, Ticked
 from worker.run.steps import Step, StepRef
 from worker.stage.admit import admit
-from worker.stage.claims_record import SELF_EVALUATION
+from worker.stage.blobs import SELF_EVALUATION
 from worker.stage.engine import apply
 
 RUN_ID = "run-1"

@@ -11,15 +11,12 @@ from worker.run.events import Admitted, Answer
 from worker.run.path import hand_on
 from worker.run.state import Protocol
 from worker.run.steps import message_id
+from worker.stage.blobs import RoundBlobs
 from worker.stage.cancel import cancel
-from worker.stage.claims_record import RoundBlobs
 from worker.stage.engine import Stage, apply
 from worker.stage.submission import Received, Refused, receive
 
 log = logging.getLogger("release_stage")
-
-INPUT = RoundBlobs(ROUND).input
-"""Blob: the message that opened the run, raw."""
 
 
 def admit(stage: Stage, raw: bytes, origin: str) -> str:

@@ -19,33 +19,24 @@ from worker.run.events import Answer, Finished
 from worker.run.outcomes import AttemptOutcome
 from worker.run.state import CheckFacts, Run
 from worker.run.steps import StepRef
-from worker.stage.admit import INPUT
-from worker.stage.engine import Report, Stage, apply, claim, not_granted, report
-from worker.stage.outgoing import (
+from worker.stage.blobs import (
     FACTS,
+    INPUT,
+    QUESTION,
+    REPAIRED_DRAFT,
     SNAPSHOT,
     SOURCES,
     VERIFIED_DRAFT,
-    dump_facts,
-    dump_sources,
+    violations_blob,
 )
+from worker.stage.engine import Report, Stage, apply, claim, not_granted, report
+from worker.stage.outgoing import dump_facts, dump_sources
 from worker.stage.submission import Submission, read_submission
-
-REPAIRED_DRAFT = "repaired_draft"
-"""The draft as the repair left it, before its second check."""
-QUESTION = "question"
-"""The user message of the semantic review: written once, so that both attempts send one text.
-Absent where it is over its limit."""
 
 MAX_VIOLATIONS = 1_000
 """Violations of one check that are kept, and told to the repair. All of them are counted."""
 
 _VIOLATIONS = TypeAdapter(tuple[Violation, ...])
-
-
-def violations_blob(attempt: int) -> str:
-    """Name of the blob that holds the violations of one check."""
-    return f"violations.{attempt}"
 
 
 def read_violations(blob: bytes) -> tuple[Violation, ...]:

@@ -1,7 +1,6 @@
 """What a claims run keeps beside its record, round by round, and its evaluation."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TypeVar
 
 from pydantic import TypeAdapter
@@ -22,66 +21,12 @@ from worker.run.outcomes import AttemptOutcome
 from worker.run.policy import Policy
 from worker.run.state import EndingKind, Protocol, Run
 from worker.run.steps import Step
+from worker.stage.blobs import SELF_EVALUATION, RoundBlobs
 from worker.stage.submission import read_claims
 
 REQUESTED = TypeAdapter(tuple[RequestedEvidence, ...])
 
 T = TypeVar("T", bound=Contract)
-
-SELF_EVALUATION = "self_evaluation"
-"""Blob: the evaluation container. Other channels in it are left as they are."""
-
-
-@dataclass(frozen=True)
-class RoundBlobs:
-    """Names of the blobs of one round."""
-
-    round: int
-
-    @property
-    def input(self) -> str:
-        return "input" if self.round == 0 else f"input.{self.round}"
-
-    @property
-    def gate(self) -> str:
-        return f"gate.{self.round}"
-
-    @property
-    def material(self) -> str:
-        return f"material.{self.round}"
-
-    @property
-    def requested(self) -> str:
-        return f"requested.{self.round}"
-
-    @property
-    def question(self) -> str:
-        return f"question.{self.round}"
-
-    @property
-    def answer(self) -> str:
-        return f"answer.{self.round}"
-
-    @property
-    def composed(self) -> str:
-        return f"composed.{self.round}"
-
-    @property
-    def composer(self) -> str:
-        return f"composer.{self.round}"
-
-    def all(self) -> tuple[str, ...]:
-        """Everything that an ending and its evaluation may read."""
-        return (
-            self.input,
-            self.gate,
-            self.material,
-            self.requested,
-            self.answer,
-            self.composed,
-            self.composer,
-            SELF_EVALUATION,
-        )
 
 
 def evaluate(run: Run, blobs: Mapping[str, bytes], policy: Policy) -> dict[str, bytes]:

@@ -8,7 +8,7 @@ from worker.guards.fallback import choose_locale
 from worker.run.events import Answer, Finished
 from worker.run.outcomes import AttemptOutcome
 from worker.run.steps import StepRef
-from worker.stage.claims_record import RoundBlobs
+from worker.stage.blobs import RoundBlobs
 from worker.stage.engine import Report, Stage, apply, claim, not_granted, report
 
 

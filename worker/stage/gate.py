@@ -8,7 +8,8 @@ from worker.claims.verifier import question
 from worker.run.events import Answer, Finished
 from worker.run.outcomes import AttemptOutcome
 from worker.run.steps import StepRef
-from worker.stage.claims_record import REQUESTED, RoundBlobs
+from worker.stage.blobs import RoundBlobs
+from worker.stage.claims_record import REQUESTED
 from worker.stage.engine import Report, Stage, apply, claim, not_granted, report
 from worker.stage.submission import read_claims
 

@@ -24,13 +24,8 @@ from worker.ports import OutgoingMessage
 from worker.run.draft_path import was_repaired
 from worker.run.state import Ending, EndingKind, Protocol, Run
 from worker.run.steps import message_id
-from worker.stage.claims_record import REQUESTED, RoundBlobs, composed_answer
-
-VERIFIED_DRAFT = "verified_draft"
-"""The draft that passed the evidence check, written in the same commit as its PASSED."""
-SNAPSHOT = "snapshot"
-SOURCES = "sources"
-FACTS = "facts"
+from worker.stage.blobs import FACTS, SNAPSHOT, SOURCES, VERIFIED_DRAFT, RoundBlobs
+from worker.stage.claims_record import REQUESTED, composed_answer
 
 _SOURCES = TypeAdapter(tuple[VerifiedSource, ...])
 _FACTS = TypeAdapter(tuple[ObservedFact, ...])

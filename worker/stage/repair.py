@@ -4,9 +4,9 @@ from worker.guards import repair as guard
 from worker.guards.answers import OffSchema, Unparseable
 from worker.run.outcomes import AttemptOutcome
 from worker.run.steps import StepRef
-from worker.stage.admit import INPUT
+from worker.stage.blobs import INPUT, REPAIRED_DRAFT, violations_blob
 from worker.stage.call import Question, Reading, attempt_call
-from worker.stage.check import REPAIRED_DRAFT, read_violations, violations_blob
+from worker.stage.check import read_violations
 from worker.stage.engine import Report, Stage
 from worker.stage.submission import read_submission
 

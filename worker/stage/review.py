@@ -4,8 +4,8 @@ from worker.guards import review as guard
 from worker.guards.answers import OffSchema, Unparseable
 from worker.run.outcomes import AttemptOutcome
 from worker.run.steps import StepRef
+from worker.stage.blobs import QUESTION, reason_blob
 from worker.stage.call import Question, Reading, attempt_call
-from worker.stage.check import QUESTION
 from worker.stage.engine import Report, Stage
 
 _OUTCOMES = {
@@ -40,8 +40,3 @@ def review(stage: Stage, run_id: str, ref: StepRef) -> Report:
         return Reading(_OUTCOMES[answer.verdict], reason)
 
     return attempt_call(stage, run_id, ref, stored, question, read)
-
-
-def reason_blob(attempt: int) -> str:
-    """Name of the blob that holds the reason of one verdict. It never leaves the record."""
-    return f"reason.{attempt}"

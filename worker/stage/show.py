@@ -13,10 +13,7 @@ from worker.guards.mending import mendings
 from worker.ports import Records
 from worker.run.policy import Policy
 from worker.run.steps import Step, StepRef
-from worker.stage.admit import INPUT
-from worker.stage.check import REPAIRED_DRAFT, violations_blob
-from worker.stage.claims_record import SELF_EVALUATION
-from worker.stage.review import reason_blob
+from worker.stage.blobs import INPUT, REPAIRED_DRAFT, SELF_EVALUATION, reason_blob, violations_blob
 from worker.stage.submission import read_submission
 
 _ROUND = 0

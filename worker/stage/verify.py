@@ -8,8 +8,8 @@ from worker.guards.answers import OffSchema, Unparseable
 from worker.run.outcomes import AttemptOutcome
 from worker.run.state import VerifyFacts
 from worker.run.steps import StepRef
+from worker.stage.blobs import RoundBlobs
 from worker.stage.call import Question, Reading, attempt_call
-from worker.stage.claims_record import RoundBlobs
 from worker.stage.engine import Report, Stage
 
 
