@@ -7,7 +7,10 @@ from celery import Celery, chain
 from worker.app import celery_settings
 
 app = Celery("bare", set_as_current=False)
-app.add_defaults(celery_settings)
+app.add_defaults(
+    # Celery's own consumer: the stage's would keep messages for a stage that is not here.
+    lambda: {**celery_settings(), "worker_consumer": "celery.worker.consumer:Consumer"}
+)
 
 NAMES = ("bare.first", "bare.second", "bare.third")
 
