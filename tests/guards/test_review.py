@@ -151,7 +151,16 @@ def test_the_schema_for_providers_asks_for_what_the_parser_takes() -> None:
     assert schema["additionalProperties"] is False
     assert set(schema["required"]) == set(schema["properties"]) == {"verdict", "reason"}
     assert schema["properties"]["verdict"]["enum"] == [verdict.value for verdict in Verdict]
-    Draft202012Validator(schema).validate(json.loads(GOOD))
+    good = json.loads(GOOD)
+    Draft202012Validator(schema).validate(good)
+    Draft202012Validator(schema).validate({**good, "reason": "x"})
+    for bad in (
+        *([], "SUPPORTED", {}, {"verdict": "SUPPORTED"}, {"reason": "x"}),
+        *({**good, "reason": reason} for reason in ("", None, 5)),
+        *({**good, "verdict": verdict} for verdict in ("supported", "", None)),
+        {**good, "score": 1},
+    ):
+        assert not Draft202012Validator(schema).is_valid(bad)
 
 
 def test_the_prompt_states_the_rules_of_the_review() -> None:

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from contracts.messages import Budget
 from tests.run.story import (
     CHECK,
     DRAFT_REFS,
@@ -38,6 +39,26 @@ def test_admission_opens_a_run() -> None:
     assert run.messages == {KEY: "a" * 64}
     assert (run.opened_at, run.deadline_at, run.resend_at) == (START, START + 900, START + 60)
     assert run.is_open
+
+
+def test_admission_keeps_what_the_message_says_of_its_run() -> None:
+    """Session, locale, where to answer and what may be spent stay with the run."""
+    story = Story(admitted=False, budget=Budget(tokens=7))
+    story.hears(replace(story.opening, locale="zh-CN", reply_to="release.reply.a"))
+    run = story.run
+    assert (run.run_id, run.session_id) == (RUN_ID, "s-1")
+    assert (run.locale, run.reply_to) == ("zh-CN", "release.reply.a")
+    assert run.budget == Budget(tokens=7)
+
+
+def test_answer_that_nobody_asked_for_leaves_a_cancel_mark_alone() -> None:
+    """A round 1 before its round 0 is refused, and the mark still waits for the draft."""
+    story = Story(admitted=False)
+    story.is_cancelled()
+    mark = story.run
+    decision = decide(mark, replace(story.opening, round=1), story.now, POLICY)
+    assert decision.answer is Answer.CONFLICT
+    assert decision.run is mark
 
 
 def test_repeat_of_a_message_changes_nothing() -> None:
@@ -120,6 +141,10 @@ def test_second_delivery_is_held_until_the_lease_ends() -> None:
     assert story.run is before
     assert story.after(0.001).claims(CHECK) is Answer.GRANTED
     assert story.run.attempt(CHECK).grants == 2
+    assert (before.attempt(CHECK).claimed_at, story.run.attempt(CHECK).claimed_at) == (
+        START,
+        START + LIGHT_LEASE,
+    )
 
 
 @pytest.mark.scenario("run-record", "A recorded result")
