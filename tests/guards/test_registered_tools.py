@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from contracts.base import OpenContract
-from contracts.evidence import EvidenceStatus
+from contracts.evidence import EvidenceStatus, Projection
 from worker.guards.tools import BUILT_IN, ENTRY_POINT_GROUP, Observed, ToolProjection, query_logs
 from worker.guards.tools.registered import WrongTool, all_tools
 
@@ -18,17 +18,24 @@ class LooseResult(OpenContract):
     tool_name: str
 
 
-RESULT: Any = LooseResult
-LOOSE = ToolProjection(
-    request=OpenContract,
-    result=RESULT,
-    source=lambda _: "jaeger",
-    scope=(),
-    asks=lambda _: True,
-    status=lambda _: EvidenceStatus.EVIDENCE_FOUND,
-    self_authored=lambda _, __: False,
-    observed=lambda _, __: Observed(),
-)
+class BareResult(Projection):
+    tool_name: str
+
+
+def tool(result: Any) -> ToolProjection[Any, Any]:
+    return ToolProjection(
+        request=OpenContract,
+        result=result,
+        source=lambda _: "jaeger",
+        scope=(),
+        asks=lambda _: True,
+        status=lambda _: EvidenceStatus.EVIDENCE_FOUND,
+        self_authored=lambda _, __: False,
+        observed=lambda _, __: Observed(),
+    )
+
+
+LOOSE, BARE = tool(LooseResult), tool(BareResult)
 
 
 def entry(name: str, value: str) -> EntryPoint:
@@ -74,6 +81,11 @@ def test_a_tool_that_would_check_less_is_refused(name: str, value: str, sentence
     with pytest.raises(WrongTool) as caught:
         all_tools([entry(name, value)])
     assert str(caught.value) == f"the tool {name} ({value}) {sentence}"
+
+
+def test_a_result_needs_no_field_beside_those_that_are_compared() -> None:
+    """A tool may say no more than that it found something."""
+    assert all_tools([entry("query_a", f"{HERE}:BARE")])["query_a"].result is not LooseResult
 
 
 def test_two_packages_cannot_share_a_name() -> None:
