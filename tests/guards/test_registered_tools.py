@@ -85,7 +85,7 @@ def test_a_tool_that_would_check_less_is_refused(name: str, value: str, sentence
 
 def test_a_result_needs_no_field_beside_those_that_are_compared() -> None:
     """A tool may say no more than that it found something."""
-    assert all_tools([entry("query_a", f"{HERE}:BARE")])["query_a"].result is not LooseResult
+    assert all_tools([entry("query_a", f"{HERE}:BARE")])["query_a"].result is BareResult
 
 
 def test_two_packages_cannot_share_a_name() -> None:
