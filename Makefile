@@ -27,7 +27,7 @@ demo: $(READY)
 	$(BIN)/release-stage demo
 
 test: $(READY)
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile
 
 bench: $(READY)
 	$(BIN)/python -m tests.bench

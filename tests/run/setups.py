@@ -22,6 +22,9 @@ VERDICTS = (
 )
 """What a verifier may come to."""
 
+EXPLORED = "explored"
+"""The property under which a test leaves its line for the summary."""
+
 
 @dataclass(frozen=True)
 class Setup:

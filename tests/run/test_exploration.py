@@ -16,10 +16,9 @@ from dataclasses import replace
 import pytest
 
 from contracts.messages import Budget
-from tests.run.conftest import EXPLORED
 from tests.run.exploration import Exploration, World
 from tests.run.normal_form import normal_form
-from tests.run.setups import Setup, claim, success
+from tests.run.setups import EXPLORED, Setup, claim, success
 from tests.run.story import (
     COMPOSE,
     EVERY_REF,
