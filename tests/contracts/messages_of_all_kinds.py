@@ -33,7 +33,7 @@ T = TypeVar("T")
 texts = st.text(max_size=20)
 run_ids = st.from_regex(r"\A[A-Za-z0-9][A-Za-z0-9._-]{0,127}\Z")
 reply_queues = st.from_regex(r"\Arelease\.reply\.[a-z0-9._-]{1,128}\Z")
-source_names = st.from_regex(r"\A[A-Za-z0-9][A-Za-z0-9._:/@-]{0,20}\Z")
+source_names = st.from_regex(r"\A[A-Za-z0-9](/?[A-Za-z0-9._:@-]){0,20}\Z")
 call_ids = st.text(min_size=1, max_size=20)
 counts = st.integers(min_value=0, max_value=10**9)
 moments = st.datetimes(
