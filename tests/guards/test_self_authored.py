@@ -20,6 +20,12 @@ AUTHORED_COMMANDS = [
     ("printf 'used=%s\\n' 99%", "used=99%\n"),
     ("printf '\\x72edis \\165p \\u0041'", "redis up A"),
     ("printf '\\0162edis'", "redis"),
+    ("printf '\\x4C\\x6c'", "Ll"),
+    ("printf '\\u004C\\u006c'", "Ll"),
+    ("printf '\\1234'", "S4"),
+    ("echo '\\xyz'", "xyz\n"),
+    ("echo re\\Xdis", "reXdis\n"),
+    ("echo 'X'Y", "XY\n"),
     ("cat <<EOF\nredis is down\nport 6379 closed\nEOF", "redis is down\nport 6379 closed\n"),
     ('cat <<\'EOF\'\n{"status": "down"}\nEOF', '{"status": "down"}\n'),
     ("python -c \"print('redis is down')\"", "redis is down\n"),
@@ -70,6 +76,14 @@ def test_an_output_with_one_word_of_its_own_is_a_look(command: str, output: str)
     assert not repeats_command(command, output)
 
 
+@pytest.mark.parametrize("mark", "'\"`;|&()<>{}$=, \n\t")
+def test_no_separator_makes_a_new_word(mark: str) -> None:
+    """Words that were written apart are still the command's own."""
+    assert repeats_command("echo left right", f"left{mark}right\n")
+    assert repeats_command(f"echo left{mark}right", "right left\n")
+    assert not repeats_command(f"echo left{mark}right", "left-right\n")
+
+
 @given(st.lists(st.sampled_from(["redis", "down", "5xx", "é", "-"]), min_size=1), st.booleans())
 def test_whatever_echo_repeats_is_self_authored(words: list[str], quoted: bool) -> None:
     """The order and number of words do not matter, and neither do quotes around them."""
@@ -83,9 +97,16 @@ AUTHORED_STATEMENTS: list[tuple[str, list[object], list[list[object]]]] = [
     ('SELECT "redis is down" FROM jobs LIMIT 1', [], [["redis is down"]]),
     ("SELECT 'it''s down'", [], [["it's down"]]),
     ("SELECT 'it\\'s\\ndown'", [], [["it's\ndown"]]),
+    ("SELECT 'a\\tb\\rc\\0d\\\nX\\X'", [], [["a\tb\rc\0d\nXX"]]),
+    ('SELECT "say ""down"" \\"now\\""', [], [['say "down" "now"']]),
+    ('SELECT "", "down', [], [["", "down"]]),
     ("SELECT CONCAT('redis ', 'is down')", [], [["redis is down"]]),
     ("SELECT CONCAT_WS(', ', 'redis', 'down')", [], [["redis, down"]]),
     ("SELECT CONCAT('used ', 99, '%')", [], [["used 99%"]]),
+    ("SELECT CONCAT('used ', 99.55, '%')", [], [["used 99.55%"]]),
+    ("SELECT CONCAT_WS(' ', 'used', 99, 5)", [], [["used 99 5"]]),
+    ("SELECT CONCAT_WS('_', 'used', 99) AS '', 'used'", [], [["used_99"]]),
+    ("SELECT CONCAT('used', x, 99)", [], [["used_99"]]),
     ("SELECT 'redis' ' down'", [], [["redis down"]]),
     ("SELECT 'a' UNION ALL SELECT 'b'", [], [["a"], ["b"]]),
     ("SELECT 'a' WHERE 1=1 UNION SELECT 'b'", [], [["a"], ["b"]]),
@@ -108,12 +129,19 @@ AUTHORED_STATEMENTS: list[tuple[str, list[object], list[list[object]]]] = [
     ("SELECT 5", [], [[5]]),
     ("SELECT -5.0", [], [[-5]]),
     ("SELECT 5", [], [["5.00"]]),
+    ("SELECT 5", [], [["+5"]]),
+    ("SELECT 0.25", [], [[".25"]]),
+    ("SELECT 0 - 5", [], [[-5]]),
     ("SELECT 1e3", [], [[1000]]),
+    ("SELECT 1E+3, 2e-1, 10.50, 7., .5", [], [[1000, 0.2, 10.5, 7, 0.5]]),
     ("SELECT '5' + 0", [], [[5]]),
     ("SELECT TRUE", [], [[1]]),
     ("SELECT FALSE", [], [[False]]),
     ("SELECT 0x646F776E", [], [["down"]]),
+    ("SELECT 0X4C4c", [], [["LL"]]),
     ("SELECT x'646F776E'", [], [["down"]]),
+    ("SELECT X'4C4c'", [], [["LL"]]),
+    ("SELECT x'', x'4C", [], [["", "L"]]),
     ("SELECT 0x9", [], [["\t"]]),
     ("SELECT 0xFF", [], [["\ufffd"]]),
     ("SELECT /*! 'down' */", [], [["down"]]),
@@ -124,6 +152,9 @@ AUTHORED_STATEMENTS: list[tuple[str, list[object], list[list[object]]]] = [
     ("SELECT ?", ["down"], [["down"]]),
     ("SELECT %s, %s", ["down", 5], [["down", 5]]),
     ("SELECT :text", ["down"], [["down"]]),
+    ("SELECT :Z_9", ["down"], [["down"]]),
+    ("SELECT :B", ["down"], [["down"]]),
+    ("SELECT :_9Z", ["down"], [["down"]]),
     ("SELECT %(text)s", [True], [[True]]),
     ("SELECT :second", ["up", "down"], [["down"]]),
     ("SELECT ?", [False], [[0]]),
@@ -146,6 +177,10 @@ QUERIES: list[tuple[str, list[object], list[list[object]]]] = [
     ("SELECT s FROM t WHERE s IN ((SELECT 'ERROR'))", [], [["ERROR"]]),
     ("SELECT n FROM t WHERE EXISTS ((SELECT 5))", [], [[5]]),
     ("SELECT status FROM t HAVING status='ERROR'", [], [["ERROR"]]),
+    *(
+        (f"SELECT @@hostname {word} x IN ('web-1')", [], [["web-1"]])
+        for word in ("WHERE", "HAVING", "GROUP BY", "ORDER BY", "LIMIT", "ON", "WINDOW", "where")
+    ),
     ("SELECT s FROM t WHERE s IN (SELECT 'ERROR' UNION SELECT 'DEAD')", [], [["DEAD"]]),
     ("SELECT id FROM t WHERE EXISTS (SELECT 1 FROM u)", [], [[1]]),
     ("SELECT EXISTS (SELECT 1 FROM u WHERE s='ERROR'), n FROM t", [], [[1, 7]]),
@@ -171,6 +206,19 @@ QUERIES: list[tuple[str, list[object], list[list[object]]]] = [
     ("SELECT s -- 'down'\nFROM t", [], [["down"]]),
     ("SELECT s # 'down'\nFROM t", [], [["down"]]),
     ("SELECT s /* 'down' */ FROM t", [], [["down"]]),
+    ("SELECT s /* a * 'down' */ FROM t", [], [["down"]]),
+    ("SELECT s /* a/b 'down' */ FROM t", [], [["down"]]),
+    ("SELECT s /* 'down'", [], [["down"]]),
+    ("SELECT s -- 'down'", [], [["down"]]),
+    ("SELECT s -- nothing 'down'\nFROM t", [], [["down"]]),
+    ("SELECT s # nothing 'down'\nFROM t", [], [["down"]]),
+    ("SELECT `5", [], [[5]]),
+    ("SELECT `'down'` FROM t", [], [["down"]]),
+    *(
+        (f"SELECT {name} FROM t", [], [[5]])
+        for name in ("a5", "b$5", "$5", "@5", "a@5", "_5", "Z5", "`5`", "`a 5`", "e5")
+    ),
+    ("SELECT t.5 FROM t", [], [[0.5]]),
     ("SELECT 'down', s FROM t", [], [["down", "down for 5 min"]]),
     ("SELECT '-', s FROM t", [], [["-", "--x"]]),
     ("SELECT s FROM t", [], [["-"]]),
@@ -178,7 +226,10 @@ QUERIES: list[tuple[str, list[object], list[list[object]]]] = [
     ("SELECT MAX(s) FROM t", [], [[None]]),
     ("SELECT DISTINCT `s` FROM t", [], [[None]]),
     ("SELECT 5, n FROM t", [], [[5, 15]]),
-    ("SELECT 5, s FROM t", [], [[5, "sNaN"]]),
+    *(
+        ("SELECT 5, s FROM t", [], [[5, text]])
+        for text in ("sNaN", "5,3", "x5", "5e", "5e99999999999999999999", "--5", "5.5.5")
+    ),
 ]
 
 
@@ -223,7 +274,14 @@ def test_any_statement_can_be_read(literal: str, sql: str) -> None:
 @pytest.mark.parametrize(
     "query",
     ["5", " 5.5 ", "1e3", "0x1F", ".5", "vector(1)", "scalar(vector(1)) + 2", "-(3)", "1 > bool 0",
-     'label_replace(vector(1), "state", "down", "", "")', "NaN", "Inf", "vector(1) or vector(2)"],
+     'label_replace(vector(1), "state", "down", "", "")', "NaN", "Inf", "vector(1) or vector(2)",
+     "vector(1) and vector(2)", "vector(1) unless vector(2)", 'label_join(vector(1), "a", "b")',
+     "0XfF", "0x1B", "0xcC", "5.", "10.25", "1.5E-3", "1e+10", "2*3", "6379",
+     r'label_replace(vector(1), "state", "do\"wn {up} \\", "", "")',
+     r"label_replace(vector(1), 'state', 'do\'wn {up} \\', '', '')",
+     "label_replace(vector(1), `state`, `down {up}`, ``, ``)",
+     'label_replace(vector(1), "state", "down\\\nup", "", "")',
+     'vector(1) + "up', "vector(1) + 'up", "vector(1) + `up"],
 )  # fmt: skip
 def test_a_metric_expression_of_constants_is_self_authored(query: str) -> None:
     """An expression that reads no series shows the agent's own number."""
@@ -233,7 +291,11 @@ def test_a_metric_expression_of_constants_is_self_authored(query: str) -> None:
 @pytest.mark.parametrize(
     "query",
     ["up", "rate(errors[5m])", '{job="api"}', "vector(1) + up", "job:rate:5m", "time()",
-     '{"up"}', "e5", "sum(vector(1) * on() up)"],
+     '{"up"}', "e5", "sum(vector(1) * on() up)", "vector5", "vector:5", ":vector", "_vector",
+     r'label_replace(vector(1), "a\\", "", "", "") + up',
+     r"label_replace(vector(1), 'a\\', '', '', '') + up",
+     r"label_replace(vector(1), `a\`, ``, ``, ``) + up",
+     "vector(1) + '' + up + ''", "vector(1) + `` + up + ``", 'vector(1) + "" + up + ""'],
 )  # fmt: skip
 def test_a_metric_expression_that_reads_a_series_is_a_look(query: str) -> None:
     """One selector is enough."""
