@@ -177,10 +177,6 @@ QUERIES: list[tuple[str, list[object], list[list[object]]]] = [
     ("SELECT s FROM t WHERE s IN ((SELECT 'ERROR'))", [], [["ERROR"]]),
     ("SELECT n FROM t WHERE EXISTS ((SELECT 5))", [], [[5]]),
     ("SELECT status FROM t HAVING status='ERROR'", [], [["ERROR"]]),
-    *(
-        (f"SELECT @@hostname {word} x IN ('web-1')", [], [["web-1"]])
-        for word in ("WHERE", "HAVING", "GROUP BY", "ORDER BY", "LIMIT", "ON", "WINDOW", "where")
-    ),
     ("SELECT s FROM t WHERE s IN (SELECT 'ERROR' UNION SELECT 'DEAD')", [], [["DEAD"]]),
     ("SELECT id FROM t WHERE EXISTS (SELECT 1 FROM u)", [], [[1]]),
     ("SELECT EXISTS (SELECT 1 FROM u WHERE s='ERROR'), n FROM t", [], [[1, 7]]),
@@ -214,10 +210,6 @@ QUERIES: list[tuple[str, list[object], list[list[object]]]] = [
     ("SELECT s # nothing 'down'\nFROM t", [], [["down"]]),
     ("SELECT `5", [], [[5]]),
     ("SELECT `'down'` FROM t", [], [["down"]]),
-    *(
-        (f"SELECT {name} FROM t", [], [[5]])
-        for name in ("a5", "b$5", "$5", "@5", "a@5", "_5", "Z5", "`5`", "`a 5`", "e5")
-    ),
     ("SELECT t.5 FROM t", [], [[0.5]]),
     ("SELECT 'down', s FROM t", [], [["down", "down for 5 min"]]),
     ("SELECT '-', s FROM t", [], [["-", "--x"]]),
@@ -226,10 +218,18 @@ QUERIES: list[tuple[str, list[object], list[list[object]]]] = [
     ("SELECT MAX(s) FROM t", [], [[None]]),
     ("SELECT DISTINCT `s` FROM t", [], [[None]]),
     ("SELECT 5, n FROM t", [], [[5, 15]]),
-    *(
-        ("SELECT 5, s FROM t", [], [[5, text]])
-        for text in ("sNaN", "5,3", "x5", "5e", "5e99999999999999999999", "--5", "5.5.5")
-    ),
+]
+QUERIES += [
+    (f"SELECT @@hostname {word} x IN ('web-1')", [], [["web-1"]])
+    for word in ("WHERE", "HAVING", "GROUP BY", "ORDER BY", "LIMIT", "ON", "WINDOW", "where")
+]
+QUERIES += [
+    (f"SELECT {name} FROM t", [], [[5]])
+    for name in ("a5", "b$5", "$5", "@5", "a@5", "_5", "Z5", "`5`", "`a 5`", "e5")
+]
+QUERIES += [
+    ("SELECT 5, s FROM t", [], [[5, text]])
+    for text in ("sNaN", "5,3", "x5", "5e", "5e99999999999999999999", "--5", "5.5.5")
 ]
 
 

@@ -128,6 +128,21 @@ def test_a_verifier_that_fails_twice_leaves_no_verdict() -> None:
     assert story.ends() == "PRE_VERIFICATION"
 
 
+def test_a_lost_verifier_call_is_a_used_attempt() -> None:
+    """It is charged before it starts, never made again, and the second attempt follows."""
+    story = Story()
+    story.does(Step.GATE_CLAIMS, Outcome.PASSED)
+    first = StepRef(0, Step.VERIFY_CLAIMS, 1)
+    assert story.says(Claimed(first)) is Answer.GRANTED
+    assert story.run is not None
+    assert story.run.spent.model_calls == 1
+    assert story.run.attempt(first).timeout == POLICY.attempt_timeout
+    story.now += POLICY.lease(Step.VERIFY_CLAIMS)
+    assert story.says(Claimed(first)) is Answer.DONE
+    assert story.run.attempt(first).outcome is Outcome.LOST
+    assert story.next == StepRef(0, Step.VERIFY_CLAIMS, 2)
+
+
 def test_a_second_attempt_may_verify() -> None:
     """The answer of the second attempt counts."""
     story = Story()
