@@ -1,68 +1,38 @@
-"""The agents: they submit drafts at a steady pace, cancel some, and insist until they are heard."""
+"""The agents: they submit drafts and claims at a steady pace, and cancel some."""
 
 import time
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime
 from functools import partial
 from queue import Empty, PriorityQueue
 from threading import Event, Lock, Thread
-from typing import TypeVar
-from uuid import uuid4
 
 import redis
-from amqp.exceptions import AMQPError
-from celery.exceptions import CeleryError
-from kombu import Connection, Queue
-from kombu.exceptions import KombuError
 
-from contracts.envelope import MEDIA_TYPE, Incoming, wrap
 from contracts.messages import CancelRun
-from contracts.strict_json import parse
 from tests.chaos.house import House
 from tests.chaos.plan import Cancel, Plan, Way
+from tests.chaos.producers import AGAIN, Producer
 from tests.pipeline.cases import disk_records
 from worker.client import InvocationWriter, StageClient
-from worker.ports import SendFailed, StoreUnavailable
 from worker.run.events import Answer
 from worker.run.steps import every_ref, task_id
 from worker.stage.cancel import cancel
-from worker.tasks import SUBMIT
 
-AWAY = (
-    redis.RedisError,
-    KombuError,
-    AMQPError,
-    CeleryError,
-    OSError,
-    StoreUnavailable,
-    SendFailed,
-)
-"""What a client sees of a store or broker that is away."""
 PRODUCERS, CANCELLERS = 3, 3
 MOST_OPEN = 60
 """Open runs at which a producer waits: a slow machine takes longer, and is no other test."""
-PATIENCE = 120.0
-"""Seconds after which whoever was not heard gives up."""
-AGAIN = 0.2
-"""Seconds before a producer tries again what was not taken."""
-
-T = TypeVar("T")
-
-
-class Silenced(Exception):
-    """The house never came back; what was to be said could not be."""
 
 
 class Agents:
     """Submits the planned runs within about so many seconds."""
 
-    def __init__(self, house: House, plans: list[Plan], seconds: float) -> None:
+    def __init__(self, house: House, producer: Producer, plans: list[Plan], seconds: float) -> None:
         self.submitted: set[str] = set()
         self.acknowledged: set[str] = set()
         """Runs whose cancel was committed, and its canceller told so."""
-        self.retries = 0
         self.errors: list[BaseException] = []
         self._house = house
+        self._say = producer
         self._left: Iterator[tuple[int, Plan]] = iter(enumerate(plans))
         self._pace = seconds / len(plans)
         self._begun = time.monotonic()
@@ -107,7 +77,7 @@ class Agents:
             if plan is None:
                 return
             wait_for(self._begun + number * self._pace)
-            while self._insist(self._house.open_runs) > MOST_OPEN:
+            while self._say.insist(self._house.open_runs) > MOST_OPEN:
                 time.sleep(AGAIN)
             self._play(plan, client, writer)
 
@@ -115,57 +85,16 @@ class Agents:
         self._house.judge.add(*plan.judge)
         if plan.kind.recorded:
             for record in disk_records(plan.run_id):
-                self._insist(partial(writer.write, record))
+                self._say.insist(partial(writer.write, record))
         if plan.cancel is not None and plan.cancel_after < 0:
             self._cancel(plan, client)
         message = plan.message()
-
-        def submit() -> None:
-            match plan.way:
-                case Way.CLIENT:
-                    client.submit_draft(message)
-                case Way.PLAIN:
-                    self._publish(message, self._house.broker.drafts)
-                case Way.TASK:
-                    self._send_task(message)
-
-        self._insist(submit)
+        self._say.insist(lambda: self._say.submit(message, plan.way, client))
         self.submitted.add(plan.run_id)
         if plan.again:
-            self._insist(lambda: client.submit_draft(message))
+            self._say.insist(lambda: self._say.submit(message, Way.CLIENT, client))
         if plan.cancel is not None and plan.cancel_after >= 0:
             self._due.put((time.monotonic() + plan.cancel_after, plan.run_id, plan))
-
-    def _publish(self, message: Incoming, queue: Queue) -> None:
-        """Publish as any producer would, without the inbox."""
-        broker = self._house.broker
-        with Connection(
-            self._house.broker_url, transport_options=broker.connection_options
-        ) as connection:
-            connection.Producer().publish(
-                _wrapped(message),
-                routing_key=queue.name,
-                content_type=MEDIA_TYPE,
-                content_encoding="binary",
-                delivery_mode=2,
-                declare=[broker.dead, queue],
-                **broker.publish_options,
-            )
-
-    def _send_task(self, message: Incoming) -> None:
-        with self._house.celery.producer_or_acquire() as producer:
-            try:
-                self._house.celery.send_task(
-                    SUBMIT,
-                    args=[parse(_wrapped(message))],
-                    producer=producer,
-                    retry=False,
-                    **self._house.broker.publish_options,
-                )
-            except AWAY:
-                # Its confirmation may still come, and must not be taken for another's.
-                producer.connection.close()
-                raise
 
     # --- cancels --------------------------------------------------------------
 
@@ -184,34 +113,23 @@ class Agents:
         run_id = plan.run_id
         match plan.cancel:
             case Cancel.CLIENT:
-                self._insist(lambda: client.cancel_run(run_id))
+                self._say.insist(lambda: client.cancel_run(run_id))
             case Cancel.EVENT:
                 control = self._house.broker.control
-                self._insist(lambda: self._publish(CancelRun(run_id=run_id), control))
+                self._say.insist(lambda: self._say.publish(CancelRun(run_id=run_id), control))
             case Cancel.COMMIT:
-                report = self._insist(lambda: cancel(self._house.stage, run_id))
+                report = self._say.insist(lambda: cancel(self._house.stage, run_id))
                 if report.answer in (Answer.ENDED, Answer.MARKED):
                     self.acknowledged.add(run_id)
             case Cancel.REVOKE | Cancel.TERMINATE:
-                ids = [task_id(run_id, ref) for ref in every_ref(1, 2)]
+                rounds = 2 if plan.kind.claims else 1
+                ids = [task_id(run_id, ref) for ref in every_ref(rounds, 2)]
                 terminate = plan.cancel is Cancel.TERMINATE
-                self._insist(
+                self._say.insist(
                     lambda: self._house.celery.control.revoke(
                         ids, terminate=terminate, signal="SIGTERM"
                     )
                 )
-
-    def _insist(self, speak: Callable[[], T]) -> T:
-        """Try until it is taken, as a producer does that must not lose what it says."""
-        gives_up = time.monotonic() + PATIENCE
-        while True:
-            try:
-                return speak()
-            except AWAY as error:
-                self.retries += 1
-                if time.monotonic() > gives_up:
-                    raise Silenced(type(error).__name__) from error
-            time.sleep(AGAIN)
 
 
 def wait_for(moment: float) -> None:
@@ -219,7 +137,3 @@ def wait_for(moment: float) -> None:
     left = moment - time.monotonic()
     if left > 0:
         time.sleep(left)
-
-
-def _wrapped(message: Incoming) -> bytes:
-    return wrap(message, message_id=str(uuid4()), time=datetime.now(UTC))

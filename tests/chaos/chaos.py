@@ -13,10 +13,13 @@ import redis
 from kombu import Connection, Queue
 
 from tests.chaos.agents import Agents
+from tests.chaos.evidence import EvidenceAgents
 from tests.chaos.fire import Fire
 from tests.chaos.house import House, Kind, house_on
 from tests.chaos.plan import Plan, plans
+from tests.chaos.producers import Producer
 from tests.chaos.verdict import Facts, Message, Verdict, judge
+from worker.claims import verifier
 from worker.guards import repair, review
 from worker.run.state import Run
 
@@ -49,6 +52,8 @@ class Outcome:
     retries: int
     cancels: Counter[str]
     calls: int
+    asked: int
+    answered: int
     left: dict[str, int]
     dead: Counter[str] = field(default_factory=Counter)
 
@@ -65,6 +70,7 @@ class Outcome:
                 *(f"left over: {name} {count}" for name, count in self.left.items()),
                 f"faults: {_listed(self.faults)}; processes started again: {self.restarts}",
                 f"cancels: {_listed(self.cancels)}; tries while away: {self.retries}",
+                f"evidence: asked for by {self.asked}, answered to {self.answered}",
                 f"endings: {_listed(self.verdict.endings)}",
                 f"model calls: {self.calls}; repeats among results: {self.verdict.repeats}",
                 f"dead letters: {_listed(self.dead) or 'none'}",
@@ -78,12 +84,15 @@ def chaos(options: Options) -> Outcome:
     with house_on(options.broker, options.logs) as house:
         planned = list(plans(options.seed, options.runs, plain=house.broker.is_rabbitmq))
         house.start(options.workers, relays=2)
-        agents = Agents(house, planned, options.seconds)
+        producer = Producer(house)
+        agents = Agents(house, producer, planned, options.seconds)
+        evidence = EvidenceAgents(house, producer, planned)
         runs = max(1, round(options.runs * options.pause / options.seconds / 2))
         fire = Fire(
             house, options.seed, options.pause, runs, progress=lambda: len(agents.submitted)
         )
         agents.start()
+        evidence.start()
         fire.start()
         try:
             while not agents.join(TELL):
@@ -91,14 +100,17 @@ def chaos(options: Options) -> Outcome:
         finally:
             fire.put_out()
         left = settle(house)
+        evidence.stop()
         found = facts(house, agents, planned)
         return Outcome(
             verdict=judge(found),
             faults=fire.faults,
             restarts=sum(one.starts - 1 for one in (*house.workers, *house.relays)),
-            retries=agents.retries,
+            retries=producer.retries,
             cancels=Counter(str(plan.cancel) for plan in planned if plan.cancel),
             calls=len(house.judge.requests),
+            asked=len(evidence.asked),
+            answered=len(evidence.answered),
             left=left,
             dead=Counter(_dead(house)),
         )
@@ -125,19 +137,24 @@ def facts(house: House, agents: Agents, planned: Iterable[Plan]) -> list[Facts]:
     messages: dict[str, list[Message]] = {}
     for headers, id_, body in _drained(house, house.broker.results):
         messages.setdefault(headers["run_id"], []).append(Message(id_, body))
-    asked: Counter[tuple[str, str]] = Counter()
+    asked: Counter[tuple[str, str, bool]] = Counter()
     for request in house.judge.requests:
         found = _RUN_ID.search(request.body)
         if found is not None:
-            asked[found[0].decode(), request.json["messages"][0]["content"]] += 1
+            system = request.json["messages"][0]["content"]
+            again = system == verifier.SYSTEM and "retry_context" in request.question
+            asked[found[0].decode(), system, again] += 1
     return [
         Facts(
             run_id=plan.run_id,
             allowed=plan.endings,
             run=_run(house, plan.run_id),
             messages=tuple(messages.get(plan.run_id, ())),
-            reviews=asked[plan.run_id, review.SYSTEM],
-            repairs=asked[plan.run_id, repair.SYSTEM],
+            reviews=max(
+                asked[plan.run_id, review.SYSTEM, False],
+                *(asked[plan.run_id, verifier.SYSTEM, again] for again in (False, True)),
+            ),
+            repairs=asked[plan.run_id, repair.SYSTEM, False],
             acknowledged=plan.run_id in agents.acknowledged,
         )
         for plan in planned

@@ -40,6 +40,7 @@ CHAOS = {
     "RELEASE_RESEND_FIRST": "6",
     "RELEASE_RESEND_MAX": "60",
     "RELEASE_VISIBILITY_TIMEOUT": "12",
+    "RELEASE_EVIDENCE_RESERVE": "5",
 }
 """As in production, a step that only waits in a queue is seldom sent or delivered again."""
 

@@ -1,10 +1,5 @@
-"""What comes into the chaos: drafts of all kinds, ill judges and cancels, all from one seed.
+"""What comes into the chaos: drafts and claims, ill judges and cancels, all from one seed."""
 
-A plan says which endings its run may come to. Faults only ever take a release away: no
-ending that lets a bad draft out is on any list.
-"""
-
-import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -12,8 +7,10 @@ from enum import StrEnum
 from random import Random
 from typing import Any
 
-from contracts.messages import DraftReady
-from tests.pipeline.cases import disk_draft, draft_ready
+from contracts.messages import DraftReady, ExecutorOutputReady
+from tests.chaos.kinds import KINDS, Kind
+from tests.pipeline.cases import draft_ready
+from tests.pipeline.claimed import output_ready
 from worker.offline.judge_script import (
     Behaviour,
     close,
@@ -23,21 +20,19 @@ from worker.offline.judge_script import (
     rules,
     status,
     trickle,
-    verdict,
 )
 
-RELEASED = "SUCCEEDED"
 CANCELLED = "CANCELLED"
 
 CANCEL_SHARE = 0.2
 EARLY_SHARE = 0.15
-"""Cancels that come before their draft."""
+"""Cancels that come before their draft or their claims."""
 AGAIN_SHARE = 0.05
 PLAIN_SHARE = 0.3
 
 
 class Way(StrEnum):
-    """How a draft is submitted."""
+    """How drafts and claims are submitted."""
 
     CLIENT = "client"
     PLAIN = "plain"
@@ -56,23 +51,11 @@ class Cancel(StrEnum):
 
 
 @dataclass(frozen=True)
-class Kind:
-    """A kind of draft. ``scripted`` comes first at the judge, ``then`` after its faults."""
-
-    name: str
-    weight: int
-    draft: Callable[[], Any]
-    endings: frozenset[str]
-    scripted: tuple[Behaviour, ...] = ()
-    then: tuple[Behaviour, ...] = ()
-    reviewed: bool = False
-    recorded: bool = True
-    changes: Callable[[Random], dict[str, Any]] = lambda _: {}
-
-
-@dataclass(frozen=True)
 class Plan:
-    """One run. ``cancel_after`` is in seconds from its submission; negative ones come before."""
+    """One run. ``cancel_after`` is in seconds from its submission; negative ones come before.
+
+    ``evidence_after`` is in seconds from the request.
+    """
 
     run_id: str
     kind: Kind
@@ -82,83 +65,31 @@ class Plan:
     again: bool
     cancel: Cancel | None
     cancel_after: float
+    evidence_after: float
 
-    def message(self) -> DraftReady:
-        """The draft's message. A deadline counts from now."""
+    def message(self) -> DraftReady | ExecutorOutputReady:
+        """The message of the draft or the claims. A deadline counts from now."""
         changes = dict(self.changes)
         if "deadline" in changes:
             changes["deadline"] = datetime.now(UTC) + timedelta(seconds=changes["deadline"])
-        return draft_ready(self.run_id, self.kind.draft(), **changes)
+        if self.kind.claims:
+            return output_ready(self.run_id, self.kind.written(), **changes)
+        return draft_ready(self.run_id, self.kind.written(), **changes)
+
+    def evidence(self) -> ExecutorOutputReady | None:
+        """The answer to a request for evidence; None if the agent leaves it unanswered."""
+        if self.kind.evidence is None:
+            return None
+        query = f"Why does checkout still fail? ({self.run_id} again)"
+        return output_ready(self.run_id, self.kind.evidence(), round=1, query=query)
 
     @property
     def endings(self) -> frozenset[str]:
-        """What the run may end as: what its draft deserves, or less because of a fault."""
+        """What the run may end as: what was written deserves, or less because of a fault."""
         # A check or a publish may be killed three times in a row.
         found = {*self.kind.endings, "PROCESSING_FAILED"}
         return frozenset(found | {CANCELLED} if self.cancel else found)
 
-
-def _broken_reference() -> Any:
-    draft = disk_draft()
-    draft["analyses"][0]["tool_call_ids"] = ["call-nowhere"]
-    return draft
-
-
-def _unconcluded() -> Any:
-    return {**disk_draft(), "conclusion": None}
-
-
-_MENDED = content(json.dumps(disk_draft()))
-_ALTERED = content(json.dumps({**disk_draft(), "limitations": ["Another text."]}))
-_ILL = "SEMANTIC_UNAVAILABLE"
-_INVALID = "EVIDENCE_VALIDATION_FAILED"
-
-KINDS = (
-    Kind("sound", 50, disk_draft, frozenset({RELEASED, _ILL}), reviewed=True),
-    Kind(
-        "unsupported",
-        10,
-        disk_draft,
-        frozenset({"SEMANTIC_UNSUPPORTED", _ILL}),
-        then=(verdict("UNSUPPORTED").always(),),
-        reviewed=True,
-    ),
-    Kind(
-        "mended",
-        12,
-        _broken_reference,
-        frozenset({RELEASED, _ILL, _INVALID}),
-        scripted=(_MENDED,),
-        reviewed=True,
-    ),
-    Kind("altered", 5, _broken_reference, frozenset({_INVALID}), scripted=(_ALTERED,)),
-    Kind("invented evidence", 5, disk_draft, frozenset({_INVALID}), recorded=False),
-    Kind("unreadable", 4, lambda: "no draft", frozenset({_INVALID})),
-    Kind("no conclusion", 4, _unconcluded, frozenset({"INSUFFICIENT_EVIDENCE"})),
-    Kind(
-        "stopped",
-        3,
-        disk_draft,
-        frozenset({"INSUFFICIENT_EVIDENCE"}),
-        changes=lambda _: {"stop": {"reason": "INFORMATION_SATURATION"}},
-    ),
-    Kind(
-        "short of time",
-        4,
-        disk_draft,
-        frozenset({RELEASED, _ILL, "DEADLINE_EXCEEDED"}),
-        reviewed=True,
-        changes=lambda random: {"deadline": random.uniform(1.0, 8.0)},
-    ),
-    Kind(
-        "short of budget",
-        3,
-        disk_draft,
-        frozenset({RELEASED, _ILL, "BUDGET_EXHAUSTED"}),
-        reviewed=True,
-        changes=lambda random: {"budget": {"model_calls": random.randint(0, 1)}},
-    ),
-)
 
 FAULTS: tuple[tuple[int, Callable[[Random], tuple[Behaviour, ...]]], ...] = (
     (50, lambda _: ()),
@@ -176,26 +107,31 @@ FAULTS: tuple[tuple[int, Callable[[Random], tuple[Behaviour, ...]]], ...] = (
 
 
 def plans(seed: int, runs: int, *, plain: bool) -> Iterator[Plan]:
-    """Plan this many runs. ``plain`` tells that the broker may also be trusted with a draft."""
+    """Plan this many runs. ``plain`` tells that the broker may also be trusted alone."""
     random = Random(seed)
     for number in range(runs):
         (kind,) = random.choices(KINDS, [kind.weight for kind in KINDS])
+        if number < len(KINDS):
+            kind = KINDS[number]  # even a short chaos has each kind
         (fault,) = random.choices([one for _, one in FAULTS], [weight for weight, _ in FAULTS])
         faults = fault(random) if kind.reviewed else ()
         run_id = f"chaos-{seed}-{number:06}"
-        judge = (*kind.scripted, *_without(faults, kind), *kind.then)
+        first = (*kind.scripted, *_without(faults, kind))
+        # The question of round 0 alone has the run's id in brackets.
+        marker = f"({run_id})" if kind.claims else run_id
         trusted = plain and random.random() < PLAIN_SHARE
         cancelled = random.random() < CANCEL_SHARE
         early = random.random() < EARLY_SHARE
         yield Plan(
             run_id=run_id,
             kind=kind,
-            judge=tuple(one.on(run_id) for one in judge),
+            judge=(*(one.on(run_id) for one in first), *(one.on(marker) for one in kind.then)),
             changes=kind.changes(random),
             way=random.choice((Way.PLAIN, Way.TASK)) if trusted else Way.CLIENT,
             again=random.random() < AGAIN_SHARE,
             cancel=random.choice(tuple(Cancel)) if cancelled else None,
             cancel_after=-1.0 if early else random.expovariate(2.0),
+            evidence_after=random.uniform(*kind.evidence_after),
         )
 
 

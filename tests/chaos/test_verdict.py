@@ -20,9 +20,11 @@ def run(ending: Ending | None, **changes: Any) -> Run:
     return Run(run_id=RUN_ID, opened_at=1.0, ending=ending, **changes)
 
 
-def aborted(reason: AbortReason = AbortReason.CANCELLED, second: int = 0) -> Message:
-    message = ReleaseAborted(run_id=RUN_ID, session_id="s", round=0, reason=reason)
-    id_ = message_id(RUN_ID, message.TYPE, 0)
+def aborted(
+    reason: AbortReason = AbortReason.CANCELLED, second: int = 0, round_: int = 0
+) -> Message:
+    message = ReleaseAborted(run_id=RUN_ID, session_id="s", round=round_, reason=reason)
+    id_ = message_id(RUN_ID, message.TYPE, round_)
     time = datetime(2026, 1, 1, 0, 0, second, tzinfo=UTC)
     return Message(id_, wrap(message, message_id=id_, time=time))
 
@@ -46,6 +48,13 @@ def test_a_sound_run_is_no_problem() -> None:
     assert str(verdict) == "chaos: runs=2 ended=2 lost=0 double=0 released_after_cancel=0"
 
 
+def test_a_run_that_ended_in_its_second_round_says_so() -> None:
+    """Claims whose evidence came have the message of that round, and no other."""
+    later = run(CANCELLED, cancelled_at=2.0, round=1)
+    assert not judge([facts(run=later, messages=(aborted(round_=1),))]).problems
+    assert judge([facts(run=later)]).double == 1
+
+
 @pytest.mark.parametrize("changes", [{"run": None}, {"run": run(None)}, {"messages": ()}], ids=str)
 def test_a_run_without_record_ending_or_message_is_lost(changes: dict[str, Any]) -> None:
     """Each of the three alone is a loss."""
@@ -61,8 +70,9 @@ def test_a_run_without_record_ending_or_message_is_lost(changes: dict[str, Any])
         (aborted(), aborted(AbortReason.PROCESSING_FAILED)),
         (aborted(AbortReason.PROCESSING_FAILED),),
         (Message("another id", aborted().body),),
+        (aborted(round_=1),),
     ],
-    ids=["another body", "another ending", "not the record's", "not its id"],
+    ids=["another body", "another ending", "not the record's", "not its id", "another round"],
 )
 def test_two_tales_of_one_run_are_double(messages: tuple[Message, ...]) -> None:
     """Bodies that differ, and a message that is not of the record's ending, are two endings."""

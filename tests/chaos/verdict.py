@@ -40,7 +40,8 @@ class Facts:
     """What was found of one submitted run.
 
     ``acknowledged`` tells that somebody was told that the run is cancelled. ``allowed``
-    are the endings that its draft and its faults permit.
+    are the endings that its draft or its claims permit, and its faults. ``reviews`` are those
+    that its draft was given, or its claims in the round that was given the most of them.
     """
 
     run_id: str
@@ -104,15 +105,16 @@ def _judge(one: Facts, verdict: Verdict) -> None:
     if ending is not None and str(ending) not in one.allowed:
         told(f"{one.run_id}: ended {ending}, may end {sorted(one.allowed)}")
     if one.reviews > MOST_REVIEWS or one.repairs > MOST_REPAIRS:
-        told(f"{one.run_id}: {one.reviews} reviews and {one.repairs} repairs were asked for")
+        told(f"{one.run_id}: {one.reviews} reviews a round, {one.repairs} repairs")
 
 
 def _judge_messages(one: Facts, ending: Ending | None, verdict: Verdict) -> None:
     different = set(one.messages)
     verdict.repeats += len(one.messages) - len(different)
+    round_ = 0 if one.run is None else one.run.round
     contradicted = ending is not None and any(
         message.ending != said_by(ending)
-        or message.id != message_id(one.run_id, _TYPES[ending.kind], 0)
+        or message.id != message_id(one.run_id, _TYPES[ending.kind], round_)
         for message in different
     )
     if len(different) > 1 or contradicted:
